@@ -11,18 +11,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import covering
 import topk
 from broker.ranked_visit import RankedRouting
 from broker.ranking import Ranking, make_ranking
 from broker.transport import OVERFLOW, WORK, LinkModel, Overflow
-from broker.work import EQUAL, PARTNER, Prices, load_profile
-from covering.auto import AutoIndex
-from covering.kdtree import KdTreeIndex
+from broker.work import Prices, load_profile
 from coverlay import CoverlayError
-from routing.contract import RoutingOptions
+from routing.contract import Mode, RoutingOptions
 from routing.overlay.trees import Tree
 from routing.strategies import STRATEGIES
 from routing.strategies.skyband import EXACT_SCAN
+
+PRUNES_BY = RoutingOptions.method  # how a receiver finds covers among what one neighbour sent it
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Settings:
 
     routing: RoutingOptions
     strategy: str = "covering"
-    mode: Literal["lazy", "active", "prune"] = "lazy"  # what becomes of entries that a later one covers
+    mode: Mode = "lazy"  # what becomes of entries that a later one covers
     advertisements: Literal["none", "simple", "covering"] = "none"  # how advertisements themselves are routed
     ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
     kind: str = "boxes"  # what "the k best" means and the family of the matcher, see ranking.py
@@ -72,12 +73,12 @@ class Settings:
 
     @property
     def exact_routing(self) -> RoutingOptions:
-        return replace(self.routing, method="scan", epsilon=0.0, method_options={})
+        return replace(self.routing, method=EXACT_SCAN, epsilon=0.0, method_options={})
 
     @property
     def pruning(self) -> RoutingOptions:
         """How a receiver finds covers among what one neighbour sent it: exactly."""
-        return replace(self.exact_routing, method=RoutingOptions.method, cover="single")
+        return replace(self.exact_routing, method=PRUNES_BY, cover="single")
 
     def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
         """The routing options of one link: ε may differ by link, or by distance from the root."""
@@ -98,11 +99,10 @@ class Settings:
 
 def searches_of(strategy: str, mode: str, method: str, advertisements: str) -> list[str]:
     """The methods by which a network searches, under the names that profiles use."""
-    methods = [method] if STRATEGIES[strategy].searches else []
-    if AutoIndex.name in methods or mode == "prune":
-        methods = [*AutoIndex.CHOICES, *(m for m in methods if m != AutoIndex.name)]
-    if KdTreeIndex.name in methods:
-        methods.append(KdTreeIndex.with_epsilon)
-    if strategy in (EQUAL, PARTNER):
-        methods.append(strategy)
-    return [*methods, *(["scan"] if advertisements == "covering" else [])]
+    chosen = STRATEGIES[strategy]
+    methods = [method] if chosen.searches else []
+    if mode == "prune":
+        methods.append(PRUNES_BY)
+    if advertisements == "covering":
+        methods.append(EXACT_SCAN)
+    return [*(name for method in methods for name in covering.METHODS[method].charged_as()), *chosen.charged_as]

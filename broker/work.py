@@ -33,7 +33,6 @@ from routing.contract import Search
 
 PROFILES = Path(__file__).parent / "profiles"
 DEFAULT = "xeon-vm-2026-11"
-EQUAL, PARTNER = "identity", "merging"  # searches that no covering method does: for an equal entry, for a partner
 MILLISECOND = 1000.0  # in microseconds
 MOST = 2**63 - 1  # most probes that are charged and recorded; an emulated search in many dimensions counts more
 
@@ -158,9 +157,10 @@ def shipped_profiles() -> list[str]:
 def search_names() -> list[str]:
     """The names under which a profile has the coefficients of searches; `auto` is one of them at a time."""
     import covering
-    from covering.kdtree import KdTreeIndex
+    from routing.strategies import STRATEGIES
 
-    return [*(name for name in covering.methods() if name != "auto"), KdTreeIndex.with_epsilon, EQUAL, PARTNER]
+    searching = [*(m.charged_as() for m in covering.METHODS.values()), *(s.charged_as for s in STRATEGIES.values())]
+    return list(dict.fromkeys(name for names in searching for name in names))
 
 
 def is_file(profile: str) -> bool:

@@ -36,7 +36,7 @@ from covering.contract import CoveringIndex, Floats
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
 from covering.slot_table import Id
-from covering.stats import Stats
+from covering.stats import Stats, Touches
 from coverlay import CoverlayError, Key
 
 REVIEW = 4096  # checks between two reviews
@@ -54,7 +54,7 @@ class AutoIndex(CoveringIndex):
 
     name = "auto"
     gives_up_with = {"accept_missing": 0.0}  # noqa: RUF012
-    CHOICES = (KdTreeIndex.name, PackedIndex.name, BudgetIndex.name)
+    compiled_with = ()
 
     def __init__(
         self,
@@ -75,9 +75,17 @@ class AutoIndex(CoveringIndex):
         self._stay = 0  # reviews left with `packed` because of adversarial input
         self.share_stats(self.stats)
 
+    @classmethod
+    def charged_as(cls) -> tuple[str, ...]:
+        return tuple(name for method in (KdTreeIndex, PackedIndex, BudgetIndex) for name in method.charged_as())
+
     @property
     def choice(self) -> str:
         return self._inner.name
+
+    @property
+    def touches(self) -> Touches:  # type: ignore[override]
+        return self._inner.touches
 
     def __len__(self) -> int:
         return len(self._inner)
@@ -162,9 +170,9 @@ class AutoIndex(CoveringIndex):
             self._inner.fallbacks = 0
         if self.attributes < ATTRIBUTES:
             return
-        if self.choice == "kdtree" and hits >= MANY and calm:
+        if isinstance(self._inner, KdTreeIndex) and hits >= MANY and calm:
             self._change_to(PackedIndex(self.domain))
-        elif self.choice == "packed" and (hits < FEW or not calm):
+        elif isinstance(self._inner, PackedIndex) and (hits < FEW or not calm):
             self._change_to(KdTreeIndex(self.domain))
 
     def _audit(self, recent: Stats) -> None:

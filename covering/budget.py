@@ -56,6 +56,8 @@ def _sizes(points: Floats, domain: Floats) -> Floats:
 
 class BudgetIndex(CoveringIndex):
     name = "budget"
+    touches = "words"
+    compiled_with = ("budget",)
     always_gives_up = True
 
     def __init__(

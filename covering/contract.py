@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.slot_table import Id, Ids, ordered, plain, plain_all
-from covering.stats import Stats
+from covering.stats import Stats, Touches
 from coverlay import CoverlayError, kernel, quoted
 
 Floats = NDArray[np.float64]
@@ -101,11 +101,18 @@ def check_limit(option: str, value: object) -> None:
 class CoveringIndex:
     """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness."""
 
+    # What others need to know of a method. They read these facts and know no names.
     name: ClassVar[str]
+    touches: Touches  # what a probe looks at, from which pages and round trips follow; `auto` changes it
     takes_epsilon: ClassVar[bool] = False
     # Options that end a search before all possible covers were seen, and the value with which they do not.
     gives_up_with: ClassVar[Mapping[str, Any]] = {}
     always_gives_up: ClassVar[bool] = False  # even without such an option
+    on_curve: ClassVar[bool] = False  # searches cubes of a space filling curve, as the slides do: their bounds apply
+    slow_beyond: ClassVar[int | None] = None  # entries from which on a search takes milliseconds; None: never
+    priced_like: ClassVar[str | None] = None  # it counts the probes of this method, so they cost what they cost there
+    # The options that the compiled engine knows; None: it does not have the method. A subclass does not inherit this.
+    compiled_with: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         self.domain = checked_domain(domain)
@@ -121,6 +128,11 @@ class CoveringIndex:
         self._row, self._one = self._query.reshape(1, -1), np.empty(1, np.int64)  # one query as a batch; its answer
 
     # ---- what users call -------------------------------------------------------------------------
+
+    @classmethod
+    def charged_as(cls) -> tuple[str, ...]:
+        """The names under which a profile has the prices of its searches."""
+        return (cls.name,)
 
     @property
     def choice(self) -> str:

@@ -20,7 +20,7 @@ import covering
 from covering.contract import CoveringIndex, Floats
 from covering.residue import EMPTY, Residue
 from covering.slot_table import Id, ordered
-from covering.stats import Stats, boxes_per_page, footprint, pages_and_trips
+from covering.stats import Stats, Touches, boxes_per_page, footprint, pages_and_trips
 
 
 class FilterIndex:
@@ -86,9 +86,9 @@ class FilterIndex:
         for own, part in self._groups.get(group, {}).items():
             if own is EMPTY or own.implied_by(box, residue, self.integral):
                 asked += 1
-                method, before = part.choice, stats.probes
+                method, touches, before = part.choice, part.touches, stats.probes
                 found = part.find_cover(box)
-                self._note(method, stats.probes - before)
+                self._note(method, touches, stats.probes - before)
                 if found is not None:
                     break
         if asked != 1:
@@ -117,8 +117,8 @@ class FilterIndex:
         boxes = np.concatenate([np.empty((0, *self.domain.shape)), *(held for _, held in found)])
         return [id for ids, _ in found for id in ids], boxes
 
-    def _note(self, method: str, probes: int) -> None:
-        pages, trips = pages_and_trips(probes, *footprint(method, len(self.domain)))
+    def _note(self, method: str, touches: Touches, probes: int) -> None:
+        pages, trips = pages_and_trips(probes, *footprint(touches, len(self.domain)))
         self.asked.append((method, probes, pages, trips))
         self.stats.pages += pages
         self.stats.round_trips += trips

@@ -197,8 +197,9 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 
 class KdTreeIndex(StaticWithTail):
     name = "kdtree"
+    touches = "nodes"
+    compiled_with = ("node_budget",)
     gives_up_with = {"node_budget": None}  # noqa: RUF012
-    with_epsilon = "kdtree-epsilon"  # names a search that computes shares of the region: its probes cost more
     takes_epsilon = True
 
     def __init__(
@@ -223,9 +224,14 @@ class KdTreeIndex(StaticWithTail):
         self._arrange_done()
         self._arrays_moved()
 
+    @classmethod
+    def charged_as(cls) -> tuple[str, ...]:
+        """With an ε a search computes shares of the region, so its probes cost more."""
+        return cls.name, f"{cls.name}-epsilon"
+
     @property
     def choice(self) -> str:
-        return self.with_epsilon if self.epsilon > 0.0 else self.name
+        return self.charged_as()[self.epsilon > 0.0]
 
     def _arranged(self, points: Floats) -> Slots:
         box = np.empty((2 * self.attributes, 2))

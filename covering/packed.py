@@ -76,6 +76,8 @@ def find_largest_first(state: Any, built: int, used: int, queries: Floats, found
 
 class PackedIndex(StaticWithTail):
     name = "packed"
+    touches = "words"
+    compiled_with = ()
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)

@@ -45,6 +45,8 @@ def _first_root(points: Floats, roots: Slots, count: int, query: Floats) -> int:
 
 class PosetIndex(CoveringIndex):
     name = "poset"
+    touches = "boxes"
+    slow_beyond = 600
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)

@@ -38,6 +38,8 @@ def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> int:
 
 class ScanIndex(CoveringIndex):
     name = "scan"
+    touches = "boxes"
+    compiled_with = ()
 
     def _insert_many(self, first: int, count: int) -> None:
         pass  # the store is the structure

@@ -1,15 +1,14 @@
 """The work that an index reports: counters that add up over calls, partitions and brokers.
 
 Pages and round trips say what a search would cost if the index were on disk or on another machine. They follow from
-the probes of the method that searched:
+its probes, and from what the method says that a probe touches (`CoveringIndex.touches`):
 
-| method            | what lies on a page of 4 KB               | round trips                                   |
-|-------------------|-------------------------------------------|-----------------------------------------------|
-| scan, poset       | boxes, 16 bytes per attribute             | one: the pages are consecutive                |
-| packed, budget    | 512 words of 8 bytes, one per entry       | one                                           |
-| kdtree            | the 64 words of a node or a bucket        | one per page: a node says which one is next   |
-| curve methods     | a run looked up, a row that is jumped to  | one per page                                  |
-| identity, merging | an entry looked up; boxes, as for scan    | one                                           |
+| touches | what lies on a page of 4 KB               | round trips                                   |
+|---------|-------------------------------------------|-----------------------------------------------|
+| boxes   | boxes, 16 bytes per attribute             | one: the pages are consecutive                |
+| words   | 512 words of 8 bytes, one per entry       | one                                           |
+| nodes   | the 64 words of a node or a bucket        | one per page: a node says which one is next   |
+| keys    | a run looked up, a row that is jumped to  | one per page                                  |
 
 A search for covered entries (active mode) is one pass over all boxes.
 """
@@ -17,6 +16,9 @@ A search for covered entries (active mode) is one pass over all boxes.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+Touches = Literal["boxes", "words", "nodes", "keys"]
 
 PAGE = 4096  # bytes
 _BUCKET = 64  # words that a k-d tree looks at together
@@ -27,15 +29,14 @@ def boxes_per_page(attributes: int) -> int:
     return max(1, PAGE // (16 * attributes))
 
 
-def footprint(method: str, attributes: int) -> tuple[int, bool]:
+def footprint(touches: Touches, attributes: int) -> tuple[int, bool]:
     """(probes that share a page, whether each page is another round trip)."""
-    if method in ("packed", "budget"):
-        return PAGE // _WORD, False
-    if method in ("kdtree", "kdtree-epsilon"):
-        return _BUCKET, True
-    if method in ("scan", "poset", "merging"):
-        return boxes_per_page(attributes), False
-    return 1, method != "identity"
+    return {
+        "boxes": (boxes_per_page(attributes), False),
+        "words": (PAGE // _WORD, False),
+        "nodes": (_BUCKET, True),
+        "keys": (1, True),
+    }[touches]
 
 
 def pages_and_trips(probes: int, per_page: int, apart: bool) -> tuple[int, int]:

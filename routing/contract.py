@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routing.filter import Filter
 from routing.rank import Rank
+
+SendsTo = Literal["all", "root", "nobody"]
+Mode = Literal["lazy", "active", "prune"]  # what becomes of sent entries that a later one covers
+Cover = Literal["single", "union"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class RoutingOptions:
     epsilon: float = 0.0
     method_options: Mapping[str, Any] = field(default_factory=dict)
     integral: tuple[bool, ...] | None = None  # attributes with whole values only: more residues imply each other
-    cover: Literal["single", "union"] = "single"  # union: several sent ones may hold one back together
+    cover: Cover = "single"  # union: several sent ones may hold one back together
     merge_waste: float = 0.0  # imperfect merging: the largest share of a merger that nobody asked for
     rank: Rank | None = None  # whoever holds a subscription back must outrank it, see routing/rank.py
     skyband: int | None = None  # with a rank: how many it takes to hold one back; None: one
@@ -59,12 +63,26 @@ class RoutingOptions:
 class LinkStrategy:
     """The subscriptions sent over one link, and what they make needless: nothing, unless a strategy knows better."""
 
-    sends_to: ClassVar[Literal["all", "root", "nobody"]] = "all"  # the neighbours that learn of subscriptions
+    # What others need to know of a strategy. They read these facts and know no names.
+    name: ClassVar[str]
+    sends_to: ClassVar[SendsTo] = "all"  # the neighbours that learn of subscriptions; others get every event
     searches: ClassVar[bool] = False  # for covers, so settings of the search and the mode have an effect
+    merges: ClassVar[bool] = False  # several subscriptions may be sent as one that nobody asked for
+    modes: ClassVar[tuple[Mode, ...]] = get_args(Mode)
+    covers: ClassVar[tuple[Cover, ...]] = get_args(Cover)
+    keeps_ranks: ClassVar[bool] = False  # sends subscriptions as they are, in all directions, so `routing.rank` works
+    charged_as: ClassVar[tuple[str, ...]] = ()  # names in a profile of searches that no covering method does
+    # How the compiled engine decides for it; None: it cannot. A subclass does not inherit this.
+    compiled_as: ClassVar[Literal["simple", "identity", "covering"] | None] = None
     approximate: bool = False  # may miss covers that exist
 
     def __init__(self, options: RoutingOptions) -> None:
         self.options = options
+
+    @classmethod
+    def holds_back(cls) -> bool:
+        """Can something that was sent make a subscription needless?"""
+        return cls.find_cover is not LinkStrategy.find_cover
 
     def add(self, subscription: int, filter: Filter) -> None:
         """A subscription was sent."""

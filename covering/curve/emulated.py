@@ -61,6 +61,11 @@ def first_met(
 
 class EmulatedIndex(PackedPoints):
     name = "zorder-emulated"
+    touches = "keys"
+    on_curve = True
+    slow_beyond = 2_000
+    priced_like = "zorder"
+    compiled_with = ("bits", "probe_cap")
     takes_epsilon = True
     gives_up_with = {"probe_cap": None}  # noqa: RUF012
 

@@ -20,6 +20,7 @@ MAX_ATTRIBUTES = 32  # the state of a coordinate is a bit of one word, two coord
 class CurveIndex(CoveringIndex):
     """Base of the curve methods; `hilbert` picks the curve."""
 
+    touches = "keys"
     hilbert = False
 
     def __init__(

@@ -94,6 +94,8 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
 
 class ZorderIndex(CurveIndex):
     name = "zorder"
+    on_curve = True
+    slow_beyond = 2_000
     takes_epsilon = True
     gives_up_with = {"finish": True}  # noqa: RUF012
 

@@ -23,12 +23,7 @@ from routing.strategies.ranked import RankedLedger, with_rows
 from routing.strategies.skyband import SkybandLedger
 
 STRATEGIES: dict[str, type[LinkStrategy]] = {
-    "flooding": Flooding,
-    "simple": Simple,
-    "identity": Identity,
-    "covering": Covering,
-    "merging": Merging,
-    "hierarchical": Hierarchical,
+    chosen.name: chosen for chosen in (Flooding, Simple, Identity, Covering, Merging, Hierarchical)
 }
 
 
@@ -49,7 +44,7 @@ def make_ledger(
     rank = options.rank if strategy(name).searches else None
     if rank is not None and options.skyband is not None:
         return SkybandLedger(options, rank, options.skyband, **ledger_options)
-    chosen = (strategy(name) if rank is None else Covering)(with_rows(options))
+    chosen = strategy(name)(options if rank is None else with_rows(options))
     twin = Covering(with_rows(exact_options)) if chosen.approximate and exact_options is not None else None
     if rank is not None:
         return RankedLedger(chosen, rank, exact_twin=twin, **ledger_options)

@@ -26,7 +26,10 @@ MOST_TOGETHER = 64  # most sent ones tried together: whenever one of them leaves
 class Covering(LinkStrategy):
     """Subscriptions that a sent one contains are held back (SIENA), found by any covering method."""
 
+    name = "covering"
     searches = True
+    keeps_ranks = True
+    compiled_as = "covering"
 
     def __init__(self, options: RoutingOptions) -> None:
         super().__init__(options)
@@ -102,4 +105,7 @@ class Covering(LinkStrategy):
 class Hierarchical(Covering):
     """Subscriptions travel only towards the root; events go to the root, and down where they match."""
 
+    name = "hierarchical"
     sends_to = "root"
+    keeps_ranks = False
+    compiled_as = "covering"

@@ -124,6 +124,13 @@ def best_partner(
 class Merging(Covering):
     """Covering, plus a flat list of what was sent, to search for partners of a merger."""
 
+    name = "merging"
+    merges = True
+    modes = ("lazy", "active")  # mergers are retracted, not pruned
+    covers = ("single",)  # mergers unite already
+    keeps_ranks = False
+    charged_as = ("merging",)
+
     def __init__(self, options: RoutingOptions) -> None:
         super().__init__(options)
         dimensions = len(options.domain)
@@ -168,8 +175,8 @@ class Merging(Covering):
     def find_partner(self, filter: Filter, filled: float) -> tuple[int, float] | None:
         """The sent entry that merges best with `filter`, and the volume that the merger fills."""
         size = len(self._ids)
-        pages, trips = pages_and_trips(size, *footprint("merging", len(filter.box)))
-        self.partners.append(("merging", size, pages, trips))
+        pages, trips = pages_and_trips(size, *footprint("boxes", len(filter.box)))
+        self.partners.append((*self.charged_as, size, pages, trips))
         row, union = best_partner(
             filter.box,
             filled,

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covering.dominators import DominatingPoints
+from covering.scan import ScanIndex
 from covering.stats import footprint, pages_and_trips
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
 from routing.filter import Filter
 from routing.rank import Rank
 from routing.strategies.ranked import OutrankingLedger
 
-EXACT_SCAN = "scan"  # what the search of a skyband is charged as
+EXACT_SCAN = ScanIndex.name  # what the search of a skyband is charged as
 
 
 class Skyband(LinkStrategy):
@@ -34,7 +35,7 @@ class Skyband(LinkStrategy):
         self._sent = DominatingPoints(2 * len(options.domain) + len(rank.lowest))
         self._groups: dict[object, int] = {}
         self._partial: dict[int, Filter] = {}  # sent filters that have a residue
-        self._per_page = footprint(EXACT_SCAN, len(options.domain) + len(rank.lowest))
+        self._per_page = footprint(ScanIndex.touches, len(options.domain) + len(rank.lowest))
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._sent.add(subscription, self._point(subscription, filter), self._group(filter))

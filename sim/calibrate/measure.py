@@ -24,12 +24,12 @@ import topk
 from broker import link_rows, local_rows
 from broker.filter_rows import FilterRows
 from broker.residue_rows import PLAIN
-from broker.work import EQUAL, PARTNER
-from covering.kdtree import KdTreeIndex
+from covering.auto import AutoIndex
+from covering.contract import CoveringIndex
 from coverlay import kernel
-from routing.contract import RoutingOptions
+from routing.contract import LinkStrategy, RoutingOptions
 from routing.filter import Filter
-from routing.strategies.basic import Identity
+from routing.strategies import STRATEGIES
 from routing.strategies.merging import Merging
 from sim.bench import boxes
 from sim.calibrate.fit import Counts, Fitted, Sample, fit, predicted
@@ -47,10 +47,8 @@ K = 10
 PARCEL_ROUNDS, PARCELS = 200, 16  # the parcels of a round are all in the socket before one is received
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
-_MOST = {"poset": 600, "zorder": 2_000, "hilbert": 2_000, "zorder-emulated": 2_000}  # entries, where more take too long
 ROW_METHODS = ("scan", "auto")  # see broker/matchers.py
 _ONE_ATTRIBUTE = ("canopy",)
-_EMULATES = {"zorder-emulated": "zorder"}
 _SEED, _OTHER_SEED = 1, 2
 
 
@@ -121,24 +119,25 @@ def _stored(workload: str, d: int, n: int, seed: int) -> tuple[Floats, Floats, F
     return np.array([[0.0, 1.0]] * d), np.ascontiguousarray(made[:n]), np.ascontiguousarray(made[n:])
 
 
-def _method_of(name: str) -> tuple[str, float]:
+def _method_of(name: str) -> tuple[type[CoveringIndex], float]:
     """The covering method and ε that a name in a profile means."""
-    if name == KdTreeIndex.with_epsilon:
-        return KdTreeIndex.name, 0.1
-    name = _EMULATES.get(name, name)
-    return name, 0.3 if name in ("zorder", "hilbert") else 0.0
+    method = next(m for m in covering.METHODS.values() if m is not AutoIndex and name in m.charged_as())
+    if name != method.name:
+        return method, 0.1
+    return method, 0.3 if method.on_curve else 0.0
 
 
 def _search_tasks(name: str, cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[tuple[Task, Task]]:
     """A search for a cover (probes), and one for covered entries (entries held)."""
     overhead = _empty_call()
     for workload, d, n in cases:
-        domain, stored, queries = _stored(workload, d, min(n, _MOST.get(name, n)), seed)
-        if name in (EQUAL, PARTNER):
-            yield _other_search(name, domain, stored, queries)
+        other = _searching(name)
+        if other is not None:
+            yield _other_search(other, *_stored(workload, d, n, seed))
             continue
         method, epsilon = _method_of(name)
-        index = covering.create(method, domain, epsilon)
+        domain, stored, queries = _stored(workload, d, min(n, method.slow_beyond or n), seed)
+        index = method(domain, epsilon)
         index.add_many(range(len(stored)), stored)
         index.find_cover_many(queries)
         probes = index.stats.probes / len(queries)
@@ -147,11 +146,16 @@ def _search_tasks(name: str, cases: Sequence[tuple[str, int, int]], seed: int) -
         yield Task((probes,), partial(index.find_cover_many, queries), len(queries)), covered
 
 
-def _other_search(name: str, domain: Floats, stored: Floats, queries: Floats) -> tuple[Task, Task]:
+def _searching(name: str) -> type[LinkStrategy] | None:
+    """The strategy that searches under this name by itself, without a covering method."""
+    return next((strategy for strategy in STRATEGIES.values() if name in strategy.charged_as), None)
+
+
+def _other_search(chosen: type[LinkStrategy], domain: Floats, stored: Floats, queries: Floats) -> tuple[Task, Task]:
     """For an equal entry, or for one to merge with; neither searches for covered entries."""
     nothing = Task((1.0,), lambda: None, 1)
     filters, asked = ([Filter.of_box(box) for box in some] for some in (stored, queries))
-    strategy = (Identity if name == EQUAL else Merging)(RoutingOptions(domain, method="scan"))
+    strategy = chosen(RoutingOptions(domain, method="scan"))
     for number, filter in enumerate(filters):
         strategy.add(number, filter)
     if isinstance(strategy, Merging):
@@ -165,7 +169,9 @@ def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
     found: list[Fitted] = []
     for name in names:
         progress(f"covering: {name}")
-        same = next((item for item in found if item.name == f"covering.{_EMULATES.get(name)}"), None)
+        other = _searching(name)
+        like = None if other is not None else _method_of(name)[0].priced_like
+        same = next((item for item in found if item.name == f"covering.{like}"), None)
         if same is not None:
             found.append(replace(same, name=f"covering.{name}"))
             continue
@@ -173,7 +179,7 @@ def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
         others = (task for task, _ in _search_tasks(name, _HELD_OUT, _OTHER_SEED))
         fitted, listed, held_out = measured(searching, covered, others)
         values, error = fit(fitted)
-        listing = (0.0, 0.0) if name in (EQUAL, PARTNER) else fit(listed)[0]
+        listing = fit(listed)[0] if other is None else (0.0, 0.0)
         found.append(Fitted(f"covering.{name}", (*values, *listing), error, predicted(values, held_out)))
     return found
 

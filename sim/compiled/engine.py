@@ -19,6 +19,7 @@ from broker.residue_rows import PLAIN, Residues
 from broker.scratch import new_scratch
 from broker.settings import Settings
 from broker.transport import SERVICE_OPTIONS, WORK
+from covering.auto import AutoIndex
 from covering.budget import BUDGET
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
@@ -29,7 +30,7 @@ from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
 from sim.compiled.link_ledgers import update_ledgers, update_with_residues
 from sim.compiled.state import Arrays, GrowingArrays, growing, world_of
-from sim.compiled.support import STRATEGIES
+from sim.compiled.support import compiled_as
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
 from sim.random_streams import Stream
@@ -171,12 +172,12 @@ class Engine:
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
         options = dict(routing.method_options)
-        run["strategy"] = STRATEGIES[settings.strategy]
+        run["strategy"] = r.DECIDES.index(compiled_as(settings.strategy))
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
         run["budget"] = options.get("budget", BUDGET)
         run["gives_up"] = covering.may_miss(routing.method, 0.0, options)
-        run["auto"], run["first_method"] = routing.method == "auto", r.KDTREE
+        run["auto"], run["first_method"] = routing.method == AutoIndex.name, r.KDTREE
         if routing.method in r.SEARCHES:
             run["first_method"] = r.SEARCHES.index(routing.method)
         run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
@@ -206,8 +207,12 @@ class Engine:
         """What work costs, and how probes lie on pages, which counts even where work costs nothing."""
         given, attributes = self.settings.prices, len(self.settings.routing.domain)
         prices, searches = np.zeros(1, r.PRICES), np.zeros(len(r.SEARCHES), r.SEARCH_PRICE)
+        methods = [method for method in covering.METHODS.values() if method is not AutoIndex]
+        touches = {name: method.touches for method in methods for name in method.charged_as()}
         for row, method in zip(searches, r.SEARCHES, strict=True):
-            row["per_page"], row["apart"] = footprint(method, attributes)
+            row["per_page"], row["apart"] = footprint(
+                touches.get(method, "keys"), attributes
+            )  # a strategy's own: a look-up
             row["boxes_per_page"] = boxes_per_page(attributes)
             if given is not None and method in given.search:
                 for name, value in vars(given.search[method]).items():

@@ -20,6 +20,12 @@ import pyarrow as pa
 
 from broker.trace.schema import ALL, BUCKETED
 from broker.work import Prices, SearchPrice
+from covering.budget import BudgetIndex
+from covering.curve.emulated import EmulatedIndex
+from covering.kdtree import KdTreeIndex
+from covering.packed import PackedIndex
+from covering.scan import ScanIndex
+from routing.strategies.basic import Identity
 
 
 def _codes(count: int, first: int = 0) -> list[Any]:
@@ -30,6 +36,7 @@ def _codes(count: int, first: int = 0) -> list[Any]:
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH = _codes(3)  # kinds of messages, and of what clients do
 KINDS = ("subscribe", "unsubscribe")
 SIMPLE, IDENTITY, COVERING = _codes(3)  # how a ledger decides
+DECIDES = ("simple", "identity", "covering")
 FORWARDED, SUPPRESSED, EXPOSED, RETRACTED = _codes(4)
 OUTCOMES = ("forwarded", "suppressed", "exposed", "retracted")
 ABSENT, SENT = _codes(2, -2)  # in place of a coverer
@@ -38,7 +45,10 @@ SERVICES = ("none", "constant", "exponential", "linear", "work")
 EVERYTHING, NOTHING = _codes(2, -2)  # in place of a route: the neighbour gets every event, or never says what it wants
 SCAN, PACKED, KDTREE, EMULATED = _codes(4)  # methods of covering
 BUDGET, KDTREE_EPSILON, EQUAL = _codes(3, 4)  # the last two: further searches that have a price of their own
-SEARCHES = ("scan", "packed", "kdtree", "zorder-emulated", "budget", "kdtree-epsilon", "identity")
+SEARCHES = (
+    ScanIndex.name, PackedIndex.name, KdTreeIndex.name, EmulatedIndex.name,
+    BudgetIndex.name, KdTreeIndex.charged_as()[1], *Identity.charged_as,
+)  # fmt: skip
 WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now even if rounding changed the time
 (NONE,) = _codes(1, -1)
 

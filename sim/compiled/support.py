@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
+import covering
+from covering.curve.emulated import EmulatedIndex
 from covering.curve.keys import greedy_bits
+from routing.strategies import strategy
 from sim.compiled.covers_emulated import WIDEST, fits
-from sim.compiled.records import COVERING, IDENTITY, SIMPLE
 from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
-# Strategies, and how their ledgers decide.
-STRATEGIES = {
-    "flooding": SIMPLE, "simple": SIMPLE, "identity": IDENTITY, "covering": COVERING, "hierarchical": COVERING,
-}  # fmt: skip
-# Covering methods, with the options that the engine knows.
-METHODS = {
-    "scan": (),
-    "packed": (),
-    "kdtree": ("node_budget",),
-    "auto": (),
-    "zorder-emulated": ("bits", "probe_cap"),
-    "budget": ("budget",),
-}
 MATCHERS = ("scan", "auto")
+
+
+def compiled_as(name: str) -> str | None:
+    """How the engine decides for a strategy, as the class itself says; None if it cannot."""
+    return vars(strategy(name)).get("compiled_as")
+
+
+def _known_options(method: str) -> tuple[str, ...] | None:
+    """The options of a covering method that the engine knows, as the class itself says; None if it lacks the method."""
+    return vars(covering.METHODS[method]).get("compiled_with")
 
 
 def unsupported(experiment: Experiment) -> str | None:
     """The first setting that the compiled engine does not know, as a phrase; None if it knows them all."""
     routing, faults = experiment.routing, experiment.faults
-    matching, broker, covering = experiment.matching, experiment.broker, experiment.covering
-    searches = STRATEGIES.get(routing.strategy) == COVERING
-    known = METHODS.get(covering.method, ())
+    matching, broker, searching = experiment.matching, experiment.broker, experiment.covering
+    searches = strategy(routing.strategy).searches
+    known = _known_options(searching.method)
     checks = [
-        (routing.strategy in STRATEGIES, f"routing.strategy = {routing.strategy!r}"),
+        (compiled_as(routing.strategy) is not None, f"routing.strategy = {routing.strategy!r}"),
         (routing.cover == "single", f"routing.cover = {routing.cover!r}"),
         (routing.advertisements == "none", f"routing.advertisements = {routing.advertisements!r}"),
         (faults.file is None and not faults.crash_fraction and not faults.cut_fraction, "faults"),
@@ -43,15 +42,20 @@ def unsupported(experiment: Experiment) -> str | None:
         (matching.method in MATCHERS, f"matching.method = {matching.method!r}"),
         (not experiment.network_wide, f"matching.scope = {matching.scope!r}"),
         *((False, f"matching.{option} = {value!r}") for option, value in matching.options.items()),
-        (not searches or covering.method in METHODS, f"covering.method = {covering.method!r}"),
-        *((not searches or name in known, f"covering.{name} = {value!r}") for name, value in covering.options.items()),
+        (not searches or known is not None, f"covering.method = {searching.method!r}"),
+        *(
+            (False, f"covering.{o} = {v!r}")
+            for o, v in searching.options.items()
+            if searches and o not in (known or ())
+        ),
     ]
     return next((setting for supported, setting in checks if not supported), None)
 
 
 def unsupported_workload(experiment: Experiment, workload: Workload) -> str | None:
     """What is only known with the workload; a phrase or None, as above."""
-    if experiment.covering.method == "zorder-emulated" and STRATEGIES[experiment.routing.strategy] == COVERING:
+    searches = strategy(experiment.routing.strategy).searches
+    if searches and covering.METHODS[experiment.covering.method] is EmulatedIndex:
         dimensions = 2 * workload.lo.shape[1]
         bits = experiment.covering.options.get("bits") or greedy_bits(dimensions)
         epsilons = [experiment.covering.epsilon, *experiment.covering.epsilon_per_level]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.settings import Settings
+from covering.curve.emulated import EmulatedIndex
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, links_of, reaches, trees_of
 from routing.strategies import strategy
@@ -55,7 +56,7 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             learn.append(len(rows))
             part = target * len(trees) + place[tree.name]
             wire = wire_of[broker, target]
-            share = asked_share(epsilon) if settings.routing.method == "zorder-emulated" else (1, 0)
+            share = asked_share(epsilon) if settings.routing.method == EmulatedIndex.name else (1, 0)
             rows.append((broker, target, wire, tree.name, part, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
     columns = ("source", "target", "wire", "tree", "part", "epsilon", "numerator", "shift")

@@ -11,6 +11,7 @@ from broker.transport import LinkModel
 from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from routing.rank import Rank
+from routing.strategies import strategy
 from sim.experiment.config import Experiment
 from sim.experiment.config_methods import MatchingSection
 from sim.experiment.engines import RunInputs
@@ -101,7 +102,8 @@ def inputs_of(experiment: Experiment, overlay: Overlay, workload: Workload, stre
 def rules_of(s: Settings) -> Rules:
     """The rules by which the oracle judges a run with these settings."""
     far, network = s.ranking.max_distance, s.ranked is not None
-    return Rules(s.routing.semantics, s.k, s.kind, far, s.metric, network, s.strategy, s.root, s.instant)
+    sends_to = strategy(s.strategy).sends_to
+    return Rules(s.routing.semantics, s.k, s.kind, far, s.metric, network, sends_to, s.root, s.instant)
 
 
 def check_files(runs: list[PlannedRun]) -> None:

@@ -12,7 +12,7 @@ from broker.ranked_visit import RankedRouting
 from broker.ranking import kind_of, make_ranking
 from broker.settings import Settings
 from coverlay import CoverlayError, Key, unknown_name
-from routing.contract import RoutingOptions
+from routing.contract import Cover, Mode, RoutingOptions
 from routing.strategies import STRATEGIES
 from sim.experiment import reasons
 from sim.experiment.config_base import Count, OpenSection, Positive, Section, Share
@@ -26,12 +26,12 @@ class RoutingSection(Section):
         str, Key("flooding, simple, identity, covering (SIENA), merging (REBECA) or hierarchical (JEDI)")
     ] = Settings.strategy
     mode: Annotated[
-        Literal["lazy", "active", "prune"],
+        Mode,
         NoEffect(reasons.no_search, unless="lazy"),
         Key("entries that a later one covers are kept, retracted by a message, or pruned by the receiver"),
     ] = Settings.mode
     cover: Annotated[
-        Literal["single", "union"],
+        Cover,
         NoEffect(reasons.no_search, unless="single"),
         Key("a subscription is held back by a single sent one, or also by several together (SimPy only)"),
     ] = RoutingOptions.cover
@@ -74,24 +74,25 @@ class RoutingSection(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
-        if self.cover == "union" and self.strategy == "merging":
-            raise CoverlayError('cover = "union" is for covering and hierarchical: merging unites by mergers')
-        if self.mode == "prune" and self.strategy == "merging":
-            raise CoverlayError('mode = "prune" is for covering and hierarchical: mergers are retracted, not pruned')
-        if self.trees == "per-source" and self.strategy == "hierarchical":
-            raise CoverlayError('trees = "per-source" has one root per source: it cannot be combined with hierarchical')
+        chosen = STRATEGIES[self.strategy]
+        self._goes_with(f'strategy = "{self.strategy}"', mode=chosen.modes, cover=chosen.covers)
+        if self.trees == "per-source" and chosen.sends_to == "root":
+            raise CoverlayError(
+                f'trees = "per-source" has one root per source: it does not go with strategy = "{self.strategy}"'
+            )
         if self.rank != "none":
-            self._rank_fits()
+            modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
+            strategies = tuple(name for name, other in STRATEGIES.items() if other.keeps_ranks)
+            rank, others = f'rank = "{self.rank}"', {"cover": ("single",), "advertisements": ("none",)}
+            self._goes_with(rank, strategy=strategies, mode=modes, **others)
         return self
 
-    def _rank_fits(self) -> None:
-        """Ranks need a strategy that sends subscriptions unchanged and in all directions."""
-        modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
-        allowed = {"strategy": ("simple", "covering"), "mode": modes, "cover": ("single",), "advertisements": ("none",)}
+    def _goes_with(self, setting: str, **allowed: tuple[str, ...]) -> None:
+        """Refuse the first key that has none of the values that go with a setting."""
         for key, values in allowed.items():
             if (given := getattr(self, key)) not in values:
                 listed = " or ".join(f'"{value}"' for value in values)
-                raise CoverlayError(f'rank = "{self.rank}" goes with {key} = {listed}, not with "{given}"')
+                raise CoverlayError(f'{setting} goes with {key} = {listed}, not with "{given}"')
 
 
 class CoveringSection(OpenSection):

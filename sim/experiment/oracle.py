@@ -37,6 +37,7 @@ import pyarrow as pa
 
 from broker.trace.sampling import is_kept
 from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL, empty
+from routing.contract import SendsTo
 from sim.experiment import oracle_network
 from sim.experiment.oracle_events import (
     A_COPY_DROPPED,
@@ -103,7 +104,7 @@ class Rules:
     max_distance: float
     metric: str
     network: bool  # the k best of the whole network are served
-    strategy: str  # with `root`: where events are sent without a matching entry
+    sends_to: SendsTo  # of the strategy; with `root`: where events are sent without a matching entry
     root: int | None
     instant: bool  # nothing can wait
 
@@ -129,7 +130,7 @@ class _Judging:
         self._lives, order = _lives(tables, self._brokers, workload.scores, len(everything.lo), ranked, versions)
         rows = np.concatenate([order, np.arange(count, len(everything.lo))])
         self._terms: Terms = terms_of(everything, rules.semantics, rules.kind, rules.max_distance, rules.metric, rows)
-        self._ways: Ways = ways(tables, count, np.argsort(rows), rules.strategy, rules.root)
+        self._ways: Ways = ways(tables, count, np.argsort(rows), rules.sends_to, rules.root)
         self._k = max(count, 1) if rules.k is None else rules.k
         self._values = np.array(workload.events, dtype=np.float64)
         weights = workload.event_weights

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from broker.trace.schema import CLIENT, CRASH, NOBODY
+from routing.contract import SendsTo
 from sim.experiment.oracle_events import EXPLAINED, Entries
 from sim.experiment.oracle_truth import Floats, Ints
 from sim.workloads import Workload
@@ -151,13 +152,13 @@ def untraced(tables: Mapping[str, pa.Table]) -> bool:
     return bool(before.any())
 
 
-def ways(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints, strategy: str, root: int | None) -> Ways:
+def ways(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints, sends_to: SendsTo, root: int | None) -> Ways:
     """`places`: the row of each subscription and merger among those that the oracle looks at."""
     brokers = tables["brokers"].num_rows
-    if strategy == "flooding" or untraced(tables):  # events go everywhere, or entries are older than the trace
+    if sends_to == "nobody" or untraced(tables):  # events go everywhere, or entries are older than the trace
         return Ways(NO_ENTRIES, brokers, np.empty(0, np.int64), None)
     entries, links = _entries(tables, subscriptions, places)
-    upwards = _upwards(tables["links"], root) if strategy == "hierarchical" else []
+    upwards = _upwards(tables["links"], root) if sends_to == "root" else []
     always = np.array([broker * brokers + parent for broker, parent in upwards], dtype=np.int64)
     return Ways(entries, brokers, links, always)
 

@@ -171,10 +171,10 @@ def _spoken(experiment: Experiment, flow: _Flow, match: Floats, live: float) -> 
 
 def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
     """f(s): the messages over one link for s subscriptions, by the strategy and method of the experiment."""
-    name = experiment.routing.strategy
-    if strategy(name).sends_to == "nobody":
+    chosen = strategy(experiment.routing.strategy)
+    if chosen.sends_to == "nobody":
         return lambda s: np.zeros_like(s)
-    if name == "simple" or not len(workload.lo):
+    if not chosen.holds_back() or not len(workload.lo):
         return lambda s: s
     sizes, counts = _count_forwarded(experiment, workload)
     slope = np.log(counts[-1] / counts[-2]) / np.log(sizes[-1] / sizes[-2]) if len(sizes) > 1 else 1.0

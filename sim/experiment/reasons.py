@@ -50,7 +50,7 @@ _SKYBAND = "routing.rank = 'skyband'"
 _skyband_scans = f"{_SKYBAND} counts who holds a subscription back by an exact scan"
 no_search = _if(lambda e: not STRATEGIES[e.routing.strategy].searches, f"{_STRATEGY} looks for no covers")
 no_method = _first(no_search, _if(lambda e: e.network_wide and e.routing.rank == "skyband", _skyband_scans))
-no_merging = _if(lambda e: e.routing.strategy != "merging", f"{_STRATEGY} merges nothing")
+no_merging = _if(lambda e: not STRATEGIES[e.routing.strategy].merges, f"{_STRATEGY} merges nothing")
 
 
 def exact_search(e: Experiment) -> str | None:
@@ -82,9 +82,10 @@ def nothing_to_finish(e: Experiment) -> str | None:
 def no_root(e: Experiment) -> str | None:
     if e.routing.trees == "per-source":
         return 'routing.trees = "per-source" has one root per source'
-    if e.routing.strategy == "hierarchical" or (e.covering.epsilon_per_level and not exact_search(e)):
+    if STRATEGIES[e.routing.strategy].sends_to == "root" or (e.covering.epsilon_per_level and not exact_search(e)):
         return None
-    return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level use the root"
+    rooted = " or ".join(repr(name) for name, strategy in STRATEGIES.items() if strategy.sends_to == "root")
+    return f"only routing.strategy = {rooted} and covering.epsilon_per_level use the root"
 
 
 no_k = _if(lambda e: e.matching.k is None, "without matching.k all matches are served")

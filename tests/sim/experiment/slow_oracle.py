@@ -18,7 +18,7 @@ from sim.experiment.oracle_versions import Versions
 from tests.topk.oracles import great_circle
 
 # Of boxes and plain covering; tests replace what they are about.
-USUAL = oracle.Rules("exact", None, "boxes", 1.0, "degrees", False, "covering", None, instant=False)
+USUAL = oracle.Rules("exact", None, "boxes", 1.0, "degrees", False, "all", None, instant=False)
 
 
 def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rules) -> float | None:
