@@ -210,9 +210,8 @@ class Engine:
         methods = [method for method in covering.METHODS.values() if method is not AutoIndex]
         touches = {name: method.touches for method in methods for name in method.charged_as()}
         for row, method in zip(searches, r.SEARCHES, strict=True):
-            row["per_page"], row["apart"] = footprint(
-                touches.get(method, "keys"), attributes
-            )  # a strategy's own: a look-up
+            # What a strategy searches by itself is a look-up, like one of a key.
+            row["per_page"], row["apart"] = footprint(touches.get(method, "keys"), attributes)
             row["boxes_per_page"] = boxes_per_page(attributes)
             if given is not None and method in given.search:
                 for name, value in vars(given.search[method]).items():

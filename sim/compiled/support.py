@@ -31,6 +31,7 @@ def unsupported(experiment: Experiment) -> str | None:
     matching, broker, searching = experiment.matching, experiment.broker, experiment.covering
     searches = strategy(routing.strategy).searches
     known = _known_options(searching.method)
+    others = [option for option in searching.options if searches and option not in (known or ())]
     checks = [
         (compiled_as(routing.strategy) is not None, f"routing.strategy = {routing.strategy!r}"),
         (routing.cover == "single", f"routing.cover = {routing.cover!r}"),
@@ -43,11 +44,7 @@ def unsupported(experiment: Experiment) -> str | None:
         (not experiment.network_wide, f"matching.scope = {matching.scope!r}"),
         *((False, f"matching.{option} = {value!r}") for option, value in matching.options.items()),
         (not searches or known is not None, f"covering.method = {searching.method!r}"),
-        *(
-            (False, f"covering.{o} = {v!r}")
-            for o, v in searching.options.items()
-            if searches and o not in (known or ())
-        ),
+        *((False, f"covering.{option} = {searching.options[option]!r}") for option in others),
     ]
     return next((setting for supported, setting in checks if not supported), None)
 

@@ -335,7 +335,7 @@ def test_hops_that_nobody_asked_for_are_explained_by_the_strategy_alone(strategy
     tables, _ = simulate(run)
     workload = workload_of(run.experiment, streams(run.seed))
     assert tables["run"].to_pylist()[0]["strays"] == 0
-    assert oracle.judge(workload, tables, replace(USUAL, k=3, strategy="covering")).strays > 0
+    assert oracle.judge(workload, tables, replace(USUAL, k=3, sends_to="all")).strays > 0
 
 
 def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
@@ -352,7 +352,7 @@ def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
     decisions = tables["decisions"].to_pandas()
     assert (decisions["outcome"] == "merged").any()
     unmerged = pa.Table.from_pandas(decisions[decisions["outcome"] != "retracted"])
-    assert oracle.judge(workload, {**tables, "decisions": unmerged}, replace(USUAL, strategy="merging")).strays > 0
+    assert oracle.judge(workload, {**tables, "decisions": unmerged}, USUAL).strays > 0
 
 
 def test_a_merger_is_the_hull_of_its_parts():
