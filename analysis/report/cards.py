@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.report.numbers import number_text
 from analysis.report.sentences import judged_share, loss_words
-from analysis.report.summary import Summary, may_miss, point_title
+from analysis.report.summary import Summary, is_simple, may_miss, point_title
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
@@ -12,7 +12,7 @@ from broker.trace.schema import LOSSES, MUST_BE_ZERO
 def cards(summary: Summary) -> list[dict[str, str]]:
     found = []
     # Simple routing is what others are compared with, and flooding keeps no tables at all.
-    others = [point for point in summary.order if summary.labels(point)["strategy"] not in {"simple", "flooding"}]
+    others = [point for point in summary.routed if not is_simple(summary.labels(point))]
     saving = summary.means("reduction", others)
     share, point = max(((share, point) for point, share in saving.items()), default=(0.0, ""))
     if share > 0:

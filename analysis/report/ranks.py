@@ -13,7 +13,7 @@ from analysis.report.findings import Answer, Findings, differing, drawn, sentenc
 from analysis.report.numbers import value_text
 from analysis.report.study import Interval
 from analysis.report.study_words import with_half
-from analysis.report.summary import is_exact
+from analysis.report.summary import is_exact, is_plain_covering
 
 METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages", "reduction")
 WHICH = ("routing.strategy", "routing.rank")
@@ -40,7 +40,7 @@ def saving_kept(findings: Findings) -> str:
         keys = json.loads(point)
         rank = str(keys.get("routing.rank", "none"))
         plain = _plain(findings, keys)
-        if findings.summary.labels(point)["strategy"] != "covering" or rank == "none" or plain is None:
+        if not is_plain_covering(findings.summary.labels(point)) or rank == "none" or plain is None:
             continue
         whole = _saved(findings, plain)
         kept = Interval.of(np.asarray(_saved(findings, point) / whole.where(whole > 0), np.float64))
@@ -59,7 +59,7 @@ def _plain(findings: Findings, keys: Mapping[str, Any]) -> str | None:
     alike = {}
     for point in findings.points:
         other, labels = json.loads(point), findings.summary.labels(point)
-        if labels["strategy"] == "covering" and other.get("routing.rank", "none") == "none":
+        if is_plain_covering(labels) and other.get("routing.rank", "none") == "none":
             common = [key for key in other if key in keys and key not in (*HOW, *WHICH, "covering.epsilon")]
             if all(other[key] == keys[key] for key in common):
                 alike[point] = not is_exact(labels), labels["epsilon"]

@@ -9,7 +9,17 @@ from __future__ import annotations
 import json
 
 from analysis.report.numbers import duration_text, number_text, value_text
-from analysis.report.summary import Summary, family, is_covering, is_exact, may_miss, other_keys
+from analysis.report.summary import (
+    Summary,
+    family,
+    is_covering,
+    is_exact,
+    is_flooding,
+    is_plain_covering,
+    is_simple,
+    may_miss,
+    other_keys,
+)
 from broker.trace.schema import MUST_BE_ZERO
 
 NO_PROCESSING = "latencies contain no processing (broker.service is none)"
@@ -32,11 +42,11 @@ def said(summary: Summary, point: str) -> str:
     labels = summary.labels(point)
     name = str(labels["strategy"])
     if not is_covering(labels):
-        name = f"{name} routing" if name != "flooding" else name
+        name = name if is_flooding(labels) else f"{name} routing"
     elif labels["epsilon"] > 0:
         name = f"{name} at ε = {value_text(labels['epsilon'])}"
-    elif name == "covering" and is_exact(labels):
-        name = "exact covering"
+    elif is_exact(labels) and is_plain_covering(labels):
+        name = f"exact {name}"
     keys = [" ".join(key.split(".", 1)[-1].split("=", 1)) for key in other_keys(summary, point)]
     return f"{name} ({', '.join(keys)})" if keys else name
 
@@ -84,7 +94,7 @@ def _entries(summary: Summary, point: str) -> str:
 def _simple_beside(summary: Summary, point: str) -> str | None:
     """Simple routing under the same conditions and in the same trees, if it was run."""
     same = [p for p in summary.order if _family(p) == _family(point)]
-    return next((p for p in same if summary.labels(p)["strategy"] == "simple"), None)
+    return next((p for p in same if is_simple(summary.labels(p))), None)
 
 
 def _family(point: str) -> tuple[str, str]:
@@ -120,7 +130,7 @@ def about_traffic(summary: Summary) -> str:
     if ends is None:
         return ""
     least, most = (f"{number_text(summary.mean(p, 'event_messages'), 'messages')} messages" for p in ends)
-    pays = ", which keeps no routing tables" if summary.labels(ends[1])["strategy"] == "flooding" else ""
+    pays = ", which keeps no routing tables" if is_flooding(summary.labels(ends[1])) else ""
     one, other = (said(summary, point) for point in ends)
     return f"Carrying the events takes {least} with {one} and {most} with {other}{pays}."
 

@@ -33,7 +33,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.report.numbers import value_text
-from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
+from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, is_plain_covering, search_name
 from analysis.report.thresholds import Thresholds
 from analysis.spark.statistics import quantile
 from coverlay import CoverlayError, quoted
@@ -43,8 +43,6 @@ REWRITE = "delete it and run `coverlay report {out}`, which writes it again"
 LEAST = 5  # ways to approximate; a sweep with fewer is not a study
 HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
-KDTREE_EPSILON = "kdtree-epsilon"  # the name in profiles of a k-d tree search with an ε
-CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds are about
 IN_PROBES = "in probes"  # the unit of costs if nothing takes time
 PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
@@ -112,6 +110,7 @@ class Row:
 
     point: str
     method: str
+    on_curve: bool  # the slides' bounds are about it
     name: str  # exact (auto), budget 64
     epsilon: float  # NaN where a search may miss for another reason
     exact: bool
@@ -202,7 +201,7 @@ def study(
     """
     groups: dict[str, list[str]] = {}
     for point in summary.order:
-        if summary.labels(point)["strategy"] == "covering":
+        if is_plain_covering(summary.labels(point)):
             groups.setdefault(family(json.loads(point)), []).append(point)
     rough = {point for points in groups.values() for point in points if not is_exact(summary.labels(point))}
     chosen = {name: points for name, points in groups.items() if LEAST <= len(rough & {*points}) < len(points)}
@@ -266,6 +265,7 @@ def _case(
             Row(
                 point,
                 str(labels["method"]),
+                bool(labels["on_curve"]),
                 f"exact ({labels['method']})" if point in exact else search_name(summary, point),
                 float(labels["epsilon"]),
                 point in exact,
@@ -314,12 +314,10 @@ def _by_seed(
         IN_PROBES: runs["probes_per_check"] * checks,
     }
     timed = runs[runs["check_time"].notna()]
-    shares = (timed["method"] == "kdtree") & (timed["epsilon"] > 0)
-    methods = timed["method"].astype(str).where(~shares, KDTREE_EPSILON)
     for name, price in prices.items():
         times = [
             price.instead_of(charged[str(point)], str(method), some)
-            for (point, method), some in timed.groupby([timed["point"], methods])
+            for (point, method), some in timed.groupby(["point", "charged_as"])
         ]
         columns[name] = pd.concat(times) * checks if times else checks * math.nan
     places = pd.MultiIndex.from_arrays([runs["point"], runs["seed"]])

@@ -10,7 +10,6 @@ from typing import Any
 from analysis.report.numbers import UNKNOWN, duration_text, number_text
 from analysis.report.study import (
     ATTRIBUTES,
-    CURVE_METHODS,
     EXACT,
     IN_PROBES,
     MAYBE,
@@ -64,9 +63,7 @@ def _of_profile(case: Case, verdict: Verdict) -> str:
 
 def _greedy(case: Case) -> list[str]:
     """What the slides' greedy search on a curve keeps at best, and at what cost under the profile of the runs."""
-    rows = [
-        row for row in case.rows if row.method in CURVE_METHODS and row.epsilon > 0 and row.kept.mean == row.kept.mean
-    ]
+    rows = [row for row in case.rows if row.on_curve and row.epsilon > 0 and row.kept.mean == row.kept.mean]
     if not rows:
         return []
     best, profile = max(rows, key=lambda row: row.kept.mean), case.profiles[0]
@@ -206,7 +203,7 @@ def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
 
 def bound(case: Case, row: Row) -> float:
     """The slides' upper bound for the row of a curve method; NaN for other methods, which it is not about."""
-    if not case.bounds or row.method not in CURVE_METHODS or not row.epsilon > 0:
+    if not case.bounds or not row.on_curve or not row.epsilon > 0:
         return math.nan
     return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
 
@@ -244,8 +241,8 @@ def _label(row: Row) -> str:
 
 
 def _kind(row: Row) -> str:
-    """The way to approximate: the method, and the parameter if the method has several."""
-    return f"{row.method}, {'ε' if row.epsilon > 0 else 'node budget'}" if row.method == "kdtree" else row.method
+    """The way to approximate: the method and its parameter."""
+    return f"{row.method}, ε" if row.epsilon > 0 else row.name.rsplit(" ", 1)[0]
 
 
 def bound_rows(case: Case) -> list[dict[str, Any]]:
@@ -253,7 +250,7 @@ def bound_rows(case: Case) -> list[dict[str, Any]]:
     theory, cubes = case.bounds, "cubes of the greedy, closed form"
     if not theory:
         return []
-    curves = [row for row in case.rows if row.method in CURVE_METHODS]
+    curves = [row for row in case.rows if row.on_curve]
     counts = [
         ("lower bound on exact search", 0.0, theory["exact_lower"], "theory"),
         ("runs of an exact search, closed form", 0.0, theory["exact_runs"], "theory"),

@@ -19,15 +19,13 @@ import pyarrow as pa
 from analysis.report.numbers import known, value_text
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.metrics.over_time import COLUMNS
+from broker.trace.schema import FACTS
 from coverlay import CoverlayError
 
 # Columns that label every result, beside the point itself.
 LABELS = ("strategy", "mode", "method", "epsilon", "overlay")
 # Keys that a table need not show, because labels or metrics do: without `covering.recall` the recall is unknown.
 _LABEL_KEYS = {"routing.strategy", "covering.epsilon", "covering.recall"}
-# The order in tables; other strategies come last.
-STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
-COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε has a meaning
 # Points that differ only in these keys are a family, and are compared with each other.
 ROUTING_KEYS = ("routing.", "covering.")
 SIMPLE_ENTRIES = "simple_entries"  # in a run's record: what simple routing would keep in the same trees
@@ -55,8 +53,8 @@ class Summary:
 
     @cached_property
     def routed(self) -> list[str]:
-        """The points without flooding, which keeps no tables and sends no subscriptions, so it is always the least."""
-        return [point for point in self.order if self.labels(point)["strategy"] != "flooding"]
+        """The points that keep routing tables; others send no subscriptions, so they are always the least."""
+        return [point for point in self.order if not is_flooding(self.labels(point))]
 
     @cached_property
     def point_of(self) -> dict[str, str]:
@@ -66,7 +64,7 @@ class Summary:
     @cached_property
     def _labels(self) -> dict[str, dict[str, Any]]:
         first = self.runs.drop_duplicates("point")
-        return {row["point"]: {name: row[name] for name in LABELS} for row in first.to_dict("records")}
+        return {row["point"]: {name: row[name] for name in (*LABELS, *FACTS)} for row in first.to_dict("records")}
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -74,7 +72,7 @@ class Summary:
         return {(row["point"], row["metric"]): row for row in rows}
 
     def labels(self, point: str) -> dict[str, Any]:
-        """strategy, mode, method, epsilon and overlay of a point."""
+        """LABELS of a point, and the FACTS that its strategy and its covering method declare."""
         return self._labels[point]
 
     def value(self, point: str, metric: str) -> Mapping[str, Any]:
@@ -131,7 +129,23 @@ def is_exact(labels: Mapping[str, Any]) -> bool:
 
 
 def is_covering(labels: Mapping[str, Any]) -> bool:
-    return labels["strategy"] in COVERING_STRATEGIES
+    """Whether it searches for covers, so that ε has a meaning."""
+    return bool(labels["searches"])
+
+
+def is_plain_covering(labels: Mapping[str, Any]) -> bool:
+    """Whether it searches for covers in all directions and merges nothing."""
+    return is_covering(labels) and not labels["merges"] and labels["sends_to"] == "all"
+
+
+def is_simple(labels: Mapping[str, Any]) -> bool:
+    """Whether every subscription is sent to every broker: what others are compared with."""
+    return labels["sends_to"] == "all" and not labels["holds_back"]
+
+
+def is_flooding(labels: Mapping[str, Any]) -> bool:
+    """Whether no subscription is sent: there are no routing tables."""
+    return bool(labels["sends_to"] == "nobody")
 
 
 def may_miss(labels: Mapping[str, Any]) -> bool:
@@ -184,7 +198,7 @@ def load(out: Path) -> Summary:
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
         lacking = set(CATALOGUE) - set(frames["points"]["metric"])
-        lacking |= {*CATALOGUE, SIMPLE_ENTRIES} - set(frames["runs"].columns)
+        lacking |= {*CATALOGUE, *FACTS, SIMPLE_ENTRIES} - set(frames["runs"].columns)
         if len(frames["times"]):
             lacking |= COLUMNS - set(frames["times"].columns)
         if lacking:
@@ -217,9 +231,10 @@ def _sort_key(point: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any,
     rest = [(key, _ordered(value)) for key, value in sorted(point.items()) if key not in _LABEL_KEYS]
     family_keys = [item for item in rest if not item[0].startswith(ROUTING_KEYS)]
     routing_keys = [item for item in rest if item[0].startswith(ROUTING_KEYS)]
-    strategy = labels["strategy"]
-    rank = STRATEGY_ORDER.index(strategy) if strategy in STRATEGY_ORDER else len(STRATEGY_ORDER)
-    return (family_keys, rank, str(strategy), routing_keys, _ordered(labels["epsilon"]))
+    # From no tables to the smallest ones: flooding, simple, others without a search, covering, merging, hierarchies.
+    kind = [not is_flooding(labels), not is_simple(labels), is_covering(labels), labels["sends_to"] == "root"]
+    order = [*kind, bool(labels["merges"]), str(labels["strategy"])]
+    return (family_keys, order, routing_keys, _ordered(labels["epsilon"]))
 
 
 def _ordered(value: Any) -> tuple[int, float, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.report.numbers import UNKNOWN, known, number_text, value_text
-from analysis.report.summary import ROUTING_KEYS, Summary, is_covering, is_exact
+from analysis.report.summary import ROUTING_KEYS, Summary, is_covering, is_exact, is_flooding
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
@@ -117,7 +117,7 @@ def _short(key: str) -> str:
 
 
 def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
-    return labels["strategy"] == "flooding" and metric in {"entries", "reduction", "pruned", "convergence_p95"}
+    return is_flooding(labels) and metric in {"entries", "reduction", "pruned", "convergence_p95"}
 
 
 def epsilon_text(labels: Mapping[str, Any]) -> str:

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary, family
+from analysis.report.summary import (
+    FILES,
+    LABELS,
+    SIMPLE_ENTRIES,
+    Summary,
+    family,
+    is_exact,
+    is_plain_covering,
+    is_simple,
+)
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.metrics.counts import parameter
@@ -30,7 +39,7 @@ from analysis.spark.session import context, lost
 from analysis.spark.traces import Run, Sweep, canonical, find_runs
 from analysis.spark.verify import damages, write_digests
 from broker.trace.disk import CURE, remove_leftovers, replaced_folder, writing
-from broker.trace.schema import MUST_BE_ZERO
+from broker.trace.schema import FACTS, MUST_BE_ZERO
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -164,6 +173,7 @@ def labels(run: Run) -> dict[str, Any]:
         "method": str(covering.get("method", "")),
         "epsilon": float(epsilon) if isinstance(epsilon, int | float) else float("nan"),
         "overlay": str(overlay.get("file") or overlay.get("kind") or ""),
+        **{fact: run.record.get(fact) for fact in FACTS},
     }
 
 
@@ -197,8 +207,8 @@ def _baselines(sweep: Sweep) -> dict[str, str]:
     best: dict[str, tuple[bool, bool, str]] = {}  # by family; the least is the baseline
     for run in sweep.runs:
         name, have = family(run.point), labels(run)
-        exact = have["strategy"] == "covering" and have["epsilon"] == 0
-        mine = not exact, have["strategy"] != "simple", canonical(run.point)
+        exact = is_plain_covering(have) and is_exact(have)
+        mine = not exact, not is_simple(have), canonical(run.point)
         best[name] = min(best.get(name, mine), mine)
     return {canonical(run.point): best[family(run.point)][2] for run in sweep.runs}
 

@@ -207,6 +207,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         parameters=pa.string(),  # JSON: the whole resolved experiment
         inputs=pa.string(),  # JSON object: key of an input file → digest of its content
         may_miss=pa.bool_(),  # the search may overlook covers: because of ε, or of an option that ends it early
+        sends_to=pa.string(),  # what the routing strategy and the covering method declare (routing/contract.py)
+        searches=pa.bool_(),
+        merges=pa.bool_(),
+        holds_back=pa.bool_(),
+        on_curve=pa.bool_(),  # covering/contract.py
+        charged_as=pa.string(),  # the name under which a profile has the price of its searches; `auto` has several
         versions=pa.string(),  # JSON: package → version
         engine=pa.string(),
         engine_reason=pa.string(),  # why this one
@@ -269,7 +275,8 @@ ALL = {**SCHEMAS, **SPECIAL}
 # Columns that traces of earlier versions lack.
 _ON_DISK = ("pages", "round_trips", "took")
 _WORK = ("matcher_entries", "matcher_nodes", "tables_asked", "sliced", "compared", "blocks")
-_RECORDED = ("inputs", "may_miss", "geographic", "attributes", "engine_reason", "made", "machine")
+FACTS = ("sends_to", "searches", "merges", "holds_back", "on_curve", "charged_as")  # of a run's record
+_RECORDED = (*FACTS, "inputs", "may_miss", "geographic", "attributes", "engine_reason", "made", "machine")
 _JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share")
 _LATER = {
     "run": (digests.COLUMN, *_RECORDED, *_JUDGED),

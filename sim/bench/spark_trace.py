@@ -19,6 +19,8 @@ from broker import trace
 from broker.trace.buckets import WORK_UNIT
 from broker.trace.schema import CLIENT, NOBODY, SCHEMAS, to_table
 from sim.bench import Progress
+from sim.experiment.config import parse
+from sim.experiment.runner import facts_of
 
 BROKERS = 100
 RUNS = 4  # two points, two seeds each
@@ -79,6 +81,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
         "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
         "may_miss": epsilon > 0, "geographic": False, "attributes": 2,
+        **facts_of(parse({"name": "made up", **parameters}, "the benchmark")),
         "simple_entries": tables["operations"].num_rows * (BROKERS - 1),
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
         "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),

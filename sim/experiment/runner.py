@@ -14,12 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
+import covering
 from broker import trace
 from broker.trace.disk import CURE, writing
 from broker.trace.sampling import thin
 from coverlay import CoverlayError, __version__
+from routing.strategies import strategy
 from sim.experiment import oracle
 from sim.experiment.build import inputs_of, overlay_of, rules_of, workload_of
+from sim.experiment.config import Experiment
 from sim.experiment.effects import input_digests
 from sim.experiment.engines import ENGINES, Tell, engine_for, nobody
 from sim.experiment.plan import PlannedRun
@@ -103,6 +106,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "parameters": json.dumps(experiment.parameters()),
         "inputs": json.dumps(digests),
         "may_miss": experiment.covering.approximate,
+        **facts_of(experiment),
         "versions": json.dumps(_versions()),
         "engine": engine,
         "engine_reason": why,
@@ -155,3 +159,18 @@ def execute(run: PlannedRun, out: Path, tell: Tell = nobody) -> Outcome:
 def _versions() -> dict[str, str]:
     versions = {name: version(name) for name in VERSIONED}
     return {"coverlay": __version__, "python": platform.python_version(), **versions}
+
+
+def facts_of(experiment: Experiment) -> dict[str, Any]:
+    """What the report needs to know of the strategy and the covering method, as their classes declare it."""
+    chosen, section = strategy(experiment.routing.strategy), experiment.covering
+    method, epsilon = covering.METHODS[section.method], section.epsilon
+    index = method([[0.0, 1.0]], epsilon if method.takes_epsilon else 0.0, **section.options)
+    return {
+        "sends_to": chosen.sends_to,
+        "searches": chosen.searches,
+        "merges": chosen.merges,
+        "holds_back": chosen.holds_back(),
+        "on_curve": method.on_curve,
+        "charged_as": index.choice if method.name in method.charged_as() else method.name,
+    }

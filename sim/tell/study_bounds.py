@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.report.study import BOUNDS_FILE, CURVE_METHODS, LEAST
-from analysis.report.summary import family
+import covering
+from analysis.report.study import BOUNDS_FILE, LEAST
+from analysis.report.summary import family, is_plain_covering
 from broker.trace.disk import replaced_file, writing
 from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
@@ -35,7 +36,7 @@ from coverlay import CoverlayError
 from sim.experiment.build import workload_of
 from sim.experiment.config import Experiment
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load
-from sim.experiment.runner import RUNS_KEPT
+from sim.experiment.runner import RUNS_KEPT, facts_of
 from sim.random_streams import streams
 
 SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means depend on a few thin regions
@@ -45,7 +46,7 @@ def write_bounds(plan: Plan, out: Path) -> None:
     """Write the bounds of every workload of a study, and what profiles charge for storage; nothing for other sweeps."""
     families: dict[str, list[PlannedRun]] = {}
     for run in plan.runs:
-        if run.experiment.routing.strategy == "covering":
+        if is_plain_covering(facts_of(run.experiment)):
             families.setdefault(family(run.point), []).append(run)
     entries: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
@@ -54,7 +55,7 @@ def write_bounds(plan: Plan, out: Path) -> None:
         if sum(search.approximate for search in searches) < LEAST:
             continue
         profiles |= prices_beside(runs[0].experiment.broker.service.profile)
-        swept = sorted({search.epsilon for search in searches if search.method in CURVE_METHODS})
+        swept = sorted({search.epsilon for search in searches if covering.METHODS[search.method].on_curve})
         if swept:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
     if entries or profiles:

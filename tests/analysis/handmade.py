@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from analysis.spark.traces import run_name
 from broker.trace.schema import ALL, SCHEMAS, empty, to_table, with_column, write_run
+from sim.experiment.config import parse
+from sim.experiment.runner import facts_of
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -52,6 +54,12 @@ def parameters(point: Mapping[str, Any]) -> dict[str, Any]:
     return base
 
 
+def facts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the strategy and the covering method of these parameters declare."""
+    sections = {name: {k: v for k, v in given[name].items() if k != "mode"} for name in ("routing", "covering")}
+    return facts_of(parse({"name": "hand-made", **sections}, "a test"))
+
+
 def record(point: Mapping[str, Any] | None = None, seed: int = 1, **values: Any) -> dict[str, Any]:
     """The row of the `run` table."""
     point = point or {}
@@ -61,6 +69,7 @@ def record(point: Mapping[str, Any] | None = None, seed: int = 1, **values: Any)
         "seed": seed,
         "point": json.dumps(point),
         "parameters": json.dumps(parameters(point)),
+        **facts(parameters(point)),
         "versions": "{}",
         "engine": "simpy",
         "trace_hash": "00",

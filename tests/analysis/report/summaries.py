@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.report.summary import Summary
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
+from tests.analysis.handmade import facts
 
 SEEDS = 5
 NONE = 900  # messages of simple routing, one per entry
@@ -31,6 +32,7 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
             "epsilon": float(keys.get("covering.epsilon", 0.0)),
             "overlay": "line",
         }
+        labels |= facts({"routing": {"strategy": labels["strategy"]}, "covering": {"method": labels["method"]}})
         runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **metrics})
         for name in CATALOGUE:
             mean = float(metrics.get(name, math.nan))
@@ -74,6 +76,7 @@ def made(points: list[Any], **changes: Any) -> Summary:
     runs = []
     for row, (keys, metrics) in zip(summary.runs.to_dict("records"), points, strict=True):
         labels = {"method": keys["covering.method"], "epsilon": keys.get("covering.epsilon", 0.0)}
+        labels |= facts({"routing": {}, "covering": labels})
         if "covering.budget" in keys:
             labels["epsilon"] = math.nan
         for seed in range(SEEDS):
