@@ -40,7 +40,7 @@ def write(out: Path, rows: int, progress: Progress) -> int:
         epsilon, seed = (0.0, 0.1)[number // 2], 1 + number % 2
         tables = _run(np.random.default_rng(number), rows // RUNS, epsilon, seed)
         written += sum(tables[name].num_rows for name in SHARES)
-        trace.write_run(out / "runs" / f"run=e{number // 2}-s{seed}", tables)
+        trace.write_run(out / "runs" / f"run={tables['run'].column('run_id')[0]}", tables)
     return written
 
 
