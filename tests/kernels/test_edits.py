@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import coverlay
-
-ROOT = Path(coverlay.__file__).parent
-PACKAGES = ("covering", "topk", "broker", "routing", "sim", "analysis")
+from tests.mutants.faults import MODULES, PACKAGES, ROOT
 
 # Two packages in one process, which takes longest to start: neither imports what is edited in the other.
 LIBRARIES = """
@@ -84,7 +81,7 @@ def test_an_edit_of_a_called_kernel_is_seen(
     tree = tmp_path / "tree"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for module in ("coverlay.py", "lean_numba.py"):
+    for module in MODULES:
         shutil.copy(ROOT / module, tree)
     assert answer(tree, program, tmp_path) == before
     for file, old, new in edits:
@@ -93,20 +90,3 @@ def test_an_edit_of_a_called_kernel_is_seen(
         assert text.count(old) == 1
         source.write_text(text.replace(old, new))
     assert answer(tree, program, tmp_path) == after
-
-
-def test_an_inner_kernel_is_called_by_kernels_only() -> None:
-    """Without the refusal Python would jump to an address that was never compiled, and crash."""
-
-    @coverlay.kernel(inner=True)
-    def twice(x: float) -> float:
-        return 2.0 * x
-
-    @coverlay.kernel
-    def four_times(x: float) -> float:
-        return twice(twice(x))  # type: ignore[no-any-return]
-
-    for _ in range(2):
-        assert four_times(1.5) == 6.0
-        with pytest.raises(TypeError, match="twice is an inner kernel"):
-            twice(1.5)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("broker", "routing", "covering", "topk", "sim", "analysis")
+MODULES = ("coverlay.py", "compiled_code.py", "numba_hooks.py")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def functions(root: Path = ROOT) -> dict[str, list[Place]]:
     """Every function and method of the product by dotted name; a name that is defined twice has two places."""
     found: dict[str, list[Place]] = {}
     files = [file for package in PACKAGES for file in sorted((root / package).rglob("*.py"))]
-    for file in [root / "coverlay.py", root / "lean_numba.py", *files]:
+    for file in [*(root / module for module in MODULES), *files]:
         module = ".".join(file.relative_to(root).with_suffix("").parts)
         for name, node in _definitions(ast.parse(file.read_text()), module):
             assert node.end_lineno is not None

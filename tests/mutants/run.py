@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from tests.mutants.faults import PACKAGES, ROOT, Fault, functions, load, planted, test_files
+from tests.mutants.faults import MODULES, PACKAGES, ROOT, Fault, functions, load, planted, test_files
 
 LONGEST = 600.0  # seconds for one fault, compilation included: beyond that the test is not a quick one
 _FAILED = 1  # pytest's status where a test failed; others mean that none ran
@@ -36,7 +36,7 @@ class Outcome:
 def copy_of_tree(folder: Path) -> Path:
     for part in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
-    for file in ("coverlay.py", "lean_numba.py", "pyproject.toml", "README.md", "Makefile"):
+    for file in (*MODULES, "pyproject.toml", "README.md", "Makefile"):
         shutil.copy(ROOT / file, folder)
     if (ROOT / "docs").is_dir():
         shutil.copytree(ROOT / "docs", folder / "docs")
