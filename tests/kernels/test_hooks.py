@@ -87,7 +87,7 @@ def test_a_version_that_is_too_new_gets_a_sentence_and_plain_njit(tested: Callab
     tested("0.1", "0.2")
     with pytest.warns(UserWarning, match="is too new: Coverlay is tested with numba 0.1 to below 0.2") as said:
         inner = kernel(inner=True)(lambda x: x + 1.0)
-        outer = kernel(lambda x: inner(x))
+    outer = kernel(lambda x: inner(x))
     assert len(said) == 1
     assert outer(1.0) == inner(1.0) == 2.0, "Python can call an inner kernel: our hooks were not tested, so not set"
 
