@@ -16,7 +16,7 @@ from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
 from coverlay import CoverlayError, __version__, quoted, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
-from sim.experiment.plan import toml_value
+from sim.experiment.toml_text import toml_value
 from sim.machine import machine
 
 USUAL = {

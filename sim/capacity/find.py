@@ -21,6 +21,7 @@ from coverlay import CoverlayError, quoted
 from sim.capacity.load import Load, load_of
 from sim.capacity.search import LOWEST, Search
 from sim.experiment import plan as plans
+from sim.experiment.kinds import by_key
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.predict import sample
 from sim.experiment.runner import run_folder
@@ -62,7 +63,7 @@ def prepare(experiment: str, settings: Iterable[str]) -> Plan:
     if any(RATE in {**case, **case.get("sweep", {})} for case in base.data.get("case", [])):
         raise CoverlayError(f"a [[case]] sets {RATE}, which is what coverlay capacity searches for; remove it")
     changes, notes = [f'sweep."{RATE}"=[{LOWEST / SECOND}]'], []
-    events, chosen = first.workload.events, {setting.partition("=")[0].strip() for setting in given}
+    events, chosen = first.workload.events, by_key(dict(map(plans.parse_setting, given)))
     if not first.workload.from_files and events < ENOUGH_EVENTS and "workload.events" not in chosen:
         changes.append(f"workload.events={ENOUGH_EVENTS}")
         wins = "--set workload.events overrides this"

@@ -7,30 +7,24 @@ signature that takes them, of a matcher's options in its `options`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import is_dataclass, replace
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import covering
 import topk
-from broker.transport import SERVICE_MODELS
 from coverlay import Key
-from routing.options import accepted
-from routing.overlay.graph import OVERLAYS
-from routing.overlay.latency import LATENCIES
-from routing.overlay.map import Area
 from sim.experiment.config import Experiment
 from sim.experiment.config_base import LARGEST
 from sim.experiment.config_methods import MatchingSection
 from sim.experiment.effects import INPUT_FILE, PROFILE
-from sim.experiment.plan import toml_value
+from sim.experiment.kinds import OPTIONS, option_hints, option_names
 from sim.experiment.reference import ABSENT, Setting
-from sim.workloads import PARAMETERS, WORKLOADS
-from sim.workloads.arrivals import ARRIVALS, CLIENTS, schedule
+from sim.experiment.toml_text import toml_value
+from sim.workloads.arrivals import CLIENTS, schedule
 from sim.workloads.options import Range
 
 WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text", dict: "table"}
@@ -74,24 +68,13 @@ def _plain(value: Any) -> Any:
 
 # ── options of kinds and methods ───────────────────────────────────────────────────────────────────────────
 
-# Section or table → what its options are passed to, by kind.
-OPTIONS: dict[str, Mapping[str, Any]] = {
-    "overlay": OVERLAYS,
-    "overlay.latency": LATENCIES,
-    "overlay.map": {"": Area},
-    "broker.service": SERVICE_MODELS,
-    "workload": {kind: PARAMETERS.get(kind, takes) for kind, takes in WORKLOADS.items()},
-    "arrivals": ARRIVALS,
-    "covering": covering.METHODS,
-}
-
 
 def _of_options(section: str) -> Iterator[Setting]:
     """One row per option, shared by all kinds that have it with the same default and meaning."""
     found: dict[tuple[str, Setting], list[str]] = {}
     kinds = OPTIONS.get(section, {})
     for kind, takes in kinds.items():
-        for setting in _declared(section, takes, _options(takes)):
+        for setting in _declared(section, takes, option_names(takes)):
             found.setdefault((setting.key, setting), []).append(kind)
     if section == "matching":
         for method, setting in _of_matchers():
@@ -104,14 +87,8 @@ def _of_options(section: str) -> Iterator[Setting]:
         yield from _declared(section, schedule, CLIENTS)
 
 
-def _options(takes: Any) -> tuple[str, ...]:
-    """The names of the options: keyword-only parameters, or the fields of a dataclass."""
-    return accepted(takes) or (tuple(takes.__dataclass_fields__) if is_dataclass(takes) else ())
-
-
 def _declared(section: str, takes: Any, names: Iterable[str]) -> Iterator[Setting]:
-    plain_class = inspect.isclass(takes) and not is_dataclass(takes)
-    hints = get_type_hints(takes.__init__ if plain_class else takes, include_extras=True)
+    hints = option_hints(takes)
     parameters = inspect.signature(takes).parameters
     for name in names:
         default = parameters[name].default
@@ -168,6 +145,8 @@ def _words(bare: Any) -> str:
         return f"list of {_words(_bare(arguments[0]))}s"
     if origin is dict and arguments and arguments[1] is not Any:
         return f"table of {_words(_bare(arguments[1]))}s"
+    if origin is UnionType:
+        return _either(_words(_bare(part)) for part in arguments)
     if origin is tuple:
         return f"[{', '.join(_words(_bare(part)) for part in arguments)}]"
     return WORDS.get(origin, "any")

@@ -9,9 +9,8 @@
 
 A section can be swept whole: covering = [{ method = "auto" }, { method = "budget", budget = 64 }].
 
-A setting given beside the file wins over everything in it: a swept key gets this one value. Settings without effect at
-a point (effects.py) are left out there, and points that are then equal are run once. A setting that no point uses is an
-error.
+Settings given beside the file win over everything in it (changes.py). Settings without effect at a point (effects.py)
+are left out there, and points that are then equal are run once. A setting that no point uses is an error.
 Every run of the sweep is checked before the first one starts.
 """
 
@@ -21,7 +20,6 @@ import copy
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,13 +27,15 @@ from typing import Any
 
 from broker.work import is_file
 from coverlay import CoverlayError, did_you_mean, quoted
+from sim.experiment.changes import SWEEP, changed, forget, tables
 from sim.experiment.config import Experiment, parse
-from sim.experiment.dotted import MISSING, after, assign, lookup, related, remove
+from sim.experiment.dotted import assign, lookup
 from sim.experiment.effects import file_keys, input_digests
-from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous, swept_key
+from sim.experiment.kinds import by_key
+from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous
 from sim.experiment.shipped import shipped
+from sim.experiment.toml_text import read_toml
 
-SWEEP = "sweep"  # of an experiment, or of one of its cases
 EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
 RUN_LIMIT = 100_000  # a larger sweep is taken for a typing mistake
 
@@ -96,9 +96,9 @@ def plan(
     `settings` are dotted keys that win over the data. Relative paths in the data start from `folder`, those in settings
     from the current folder.
     """
-    settings = settings or {}
-    whole, fixed = changed(_with_paths(data, folder or Path()), settings)
-    whole = _with_paths(whole, Path())  # paths that are still relative come from settings
+    settings = by_key(settings or {})
+    change = changed(_with_paths(data, folder or Path()), settings)
+    whole = _with_paths(change.data, Path())  # paths that are still relative come from settings
     whole.setdefault("name", Path(where).stem)
     base = copy.deepcopy(whole)
     sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
@@ -106,16 +106,17 @@ def plan(
     _check_sweep(sweep, cases, len(seeds), where)
     points = list(expand(base, sweep, cases, where))
     notes, unused = superfluous(points, settings, where)
-    notes[:0] = base.get("notes", [])
+    notes[:0] = [*base.get("notes", []), *change.dropped]
     for key in unused:
-        _forget(whole, key)
+        forget(whole, key)
     different: dict[str, Point] = {}
     for point in points:
         different.setdefault(json.dumps(point.experiment.parameters(), sort_keys=True), point)
-    if fixed:
-        values = ", ".join(f"{key} = {quoted(settings[key])}" for key in fixed)
-        left = "one point" if len(different) == 1 else f"{len(different)} points"
-        notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {left}")
+    left = "one point" if len(different) == 1 else f"{len(different)} points"
+    for what, found in (("neither swept nor taken from cases", change.fixed), ("swept", change.swept)):
+        if found:
+            values = ", ".join(f"{key} = {quoted(value)}" for key, value in found.items())
+            notes.insert(0, f"set, so {what}: {values}; this leaves {left}")
     if len(different) < len(points):
         distinct = "all the same" if len(different) == 1 else f"only {len(different)} different ones"
         notes.append(f"{len(points)} points are {distinct}, and equal ones are run once")
@@ -125,78 +126,6 @@ def plan(
         inputs, ignored = input_digests(point.experiment, digests), tuple(item.key for item in point.idle)
         runs += [PlannedRun(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
     return Plan(base["name"], whole, runs, tuple(notes))
-
-
-def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A copy of an experiment with dotted keys set, and which of these keys it sweeps or has in cases."""
-    result = copy.deepcopy(dict(data))
-    fixed = []
-    for key, value in settings.items():
-        if key.startswith("sweep."):  # swept keys are quoted: `--set 'sweep."covering.epsilon"=[0.1]'`
-            sweep = result.setdefault(SWEEP, {})
-            if not isinstance(sweep, dict):
-                raise CoverlayError(f"sweep is {quoted(sweep)}; it must be a table of key = [value, …]")
-            sweep[swept_key(key)] = value
-            continue
-        if key not in ("sweep", "case") and _fix(result, key, value):
-            fixed.append(key)
-        if not _replaced(result, key):
-            assign(result, key, value)
-    return result, fixed
-
-
-def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
-    """Let a setting win over `[sweep]` and `[[case]]`; returns whether any of them had it.
-
-    A swept key stays in the sweep with one value, so that it is still a column of the results.
-    """
-    sweeps, cases = _tables(data)
-    found = False
-    for sweep, swept, values in [(table, *item) for table in sweeps for item in table.items()]:
-        if related(swept, key) and isinstance(values, list):
-            found = True
-            kept: list[Any] = []
-            for one in (after(swept, old, key, value) for old in values):
-                if one is not MISSING and one not in kept:
-                    kept.append(one)
-            sweep[swept] = kept
-            if not kept:
-                del sweep[swept]
-    for case in cases:
-        for cased in [name for name in case if name != SWEEP and related(name, key)]:
-            found = True
-            case[cased] = after(cased, case[cased], key, value)
-            if case[cased] is MISSING:
-                del case[cased]
-    return found
-
-
-def _replaced(data: Mapping[str, Any], key: str) -> bool:
-    """Is the key inside a section that every point replaces?"""
-    _, cases = _tables(data)
-    swept = [{**_sweep_of(data), **_sweep_of(case)} for case in cases or [{}]]
-    return all(any(key.startswith(f"{whole}.") for whole in sweep) for sweep in swept)
-
-
-def _tables(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """`[sweep]` and the sweeps of cases, and the `[[case]]` tables. Malformed ones are skipped, and refused later."""
-    cases = data.get("case")
-    tables = [case for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
-    return [found for table in (data, *tables) if (found := _sweep_of(table))], tables
-
-
-def _sweep_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    found = table.get(SWEEP)
-    return found if isinstance(found, dict) else {}
-
-
-def _forget(data: dict[str, Any], key: str) -> None:
-    """Delete a key that no point uses from the record, which must be a valid experiment itself."""
-    sweeps, cases = _tables(data)
-    for table in (*sweeps, *cases):
-        table.pop(key, None)
-    if lookup(data, key) is not MISSING:
-        remove(data, key)
 
 
 def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
@@ -222,7 +151,7 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         hint = did_you_mean(name, shipped())
         raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
-        return _toml(path.read_text(encoding="utf-8"))
+        return read_toml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise CoverlayError(f"{name} is not a TOML file: it is not UTF-8 text") from None
     except ValueError as error:
@@ -231,20 +160,12 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _toml(text: str) -> dict[str, Any]:
-    """Raises ValueError: a TOMLDecodeError, or another one for integers of thousands of digits."""
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("its brackets are nested too deeply") from None
-
-
 def parse_setting(setting: str) -> tuple[str, Any]:
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise CoverlayError(f"--set takes key=value, e.g. covering.epsilon=0.1; given: {quoted(setting)}")
     try:
-        value = _toml(f"value = {text.strip()}")["value"]
+        value = read_toml(f"value = {text.strip()}")["value"]
     except ValueError:
         value = text.strip()  # a bare word is a string
     return key.strip(), value
@@ -256,7 +177,7 @@ PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a fi
 def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """A copy in which relative file names of the experiment, its sweep and its cases start from `folder`."""
     result = copy.deepcopy(dict(data))
-    sweeps, cases = _tables(result)
+    sweeps, cases = tables(result)
     for key in file_keys(Experiment):
 
         def resolved(named: str, value: Any, key: str = key) -> Any:
@@ -279,36 +200,3 @@ def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def _holds(named: str, key: str) -> bool:
     """Is `named` this key, or a section around it?"""
     return f"{key}.".startswith(f"{named}.")
-
-
-def to_toml(data: Mapping[str, Any]) -> str:
-    """Nested tables of plain values as TOML text: enough for experiment files."""
-    plain = {k: v for k, v in data.items() if not isinstance(v, dict) and not _is_tables(v)}
-    lines = [f"{_key(k)} = {toml_value(v)}" for k, v in plain.items()]
-    for key, value in data.items():
-        if isinstance(value, dict):
-            lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {toml_value(v)}" for k, v in value.items())]
-        elif _is_tables(value):
-            for table in value:
-                lines += ["", f"[[{_key(key)}]]", *(f"{_key(k)} = {toml_value(v)}" for k, v in table.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _is_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-
-
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
-
-
-def toml_value(value: Any) -> str:
-    if isinstance(value, dict) and not value:
-        return "{}"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(toml_value(item) for item in value) + "]"
-    if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a control: TOML forbids it
-    return repr(value)

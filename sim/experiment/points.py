@@ -12,6 +12,7 @@ from coverlay import CoverlayError, quoted
 from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import MISSING, assign, lookup, related, remove
 from sim.experiment.effects import Idle, given, idle
+from sim.experiment.kinds import by_key, foreign_keys
 
 REASONS = 4  # shown in a note
 # Keys that decide nothing about a single run, so they cannot be swept, nor make another key superfluous.
@@ -29,21 +30,30 @@ class Point:
 
 
 def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], where: str) -> Iterator[Point]:
-    """Every combination, with the settings that have no effect in it left out."""
-    for point in map(_by_key, _combinations(sweep, cases)):
+    """Every combination, with the settings that have no effect in it, or are options of other kinds, left out."""
+    for point in map(by_key, _combinations(sweep, cases)):
         settled = copy.deepcopy(base)
         for key, value in point.items():
             assign(settled, key, copy.deepcopy(value))
         shown = ", ".join(f"{key} = {quoted(value)}" for key, value in point.items())
+        left_out = _without_foreign(settled, point)
         experiment = parse(settled, f"{where} with {shown}" if point else where)
-        left_out = idle(experiment)
-        if left_out:
-            for item in left_out:
+        if without_effect := idle(experiment):
+            for item in without_effect:
                 remove(settled, item.key)
             experiment = parse(settled, where)
+        left_out += without_effect
         counts = {key: lookup(settled, key) for key in point}
         used = frozenset(item.key for item in given(experiment))
         yield Point({k: v for k, v in counts.items() if v is not MISSING}, experiment, used, tuple(left_out))
+
+
+def _without_foreign(settled: dict[str, Any], point: Mapping[str, Any]) -> list[Idle]:
+    """Delete the options that the kinds and methods which a point chooses do not take, but others do."""
+    found = [Idle(key, lookup(settled, key), why, misleads=True) for key, why in foreign_keys(settled, point)]
+    for item in found:
+        remove(settled, item.key)
+    return found
 
 
 def _combinations(sweep: dict[str, list[Any]], cases: list[Any]) -> Iterator[dict[str, Any]]:
@@ -53,15 +63,6 @@ def _combinations(sweep: dict[str, list[Any]], cases: list[Any]) -> Iterator[dic
         named = {key: value for key, value in case.items() if key != "sweep"}
         for values in itertools.product(*swept.values()):
             yield {**named, **dict(zip(swept, values, strict=True))}
-
-
-def _by_key(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Split a section given whole (`covering = [{ method = "budget", budget = 64 }, …]`) into its keys."""
-    found: dict[str, Any] = {}
-    for key, value in point.items():
-        whole = "." not in key and isinstance(value, dict)
-        found |= {f"{key}.{name}": part for name, part in value.items()} if whole else {key: value}
-    return found
 
 
 def superfluous(points: list[Point], settings: Mapping[str, Any], where: str) -> tuple[list[str], list[str]]:

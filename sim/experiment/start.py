@@ -15,12 +15,14 @@ from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError, did_you_mean, quoted
 from routing.overlay.graph import OVERLAYS
 from sim.experiment.build import check_files
+from sim.experiment.changes import changed
 from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, assign, lookup
 from sim.experiment.effects import NoEffect, file_keys
 from sim.experiment.keys import settings
-from sim.experiment.plan import Plan, changed, plan, to_toml, toml_value
+from sim.experiment.plan import Plan, plan
 from sim.experiment.reference import ABSENT, TOP, Setting, by_section
+from sim.experiment.toml_text import to_toml, toml_value
 from sim.workloads.files import EVENT_EXTRAS, PARTS
 from sim.workloads.tables import Table
 
@@ -87,7 +89,7 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
         put("covering.epsilon", given["epsilon"])
         if given["epsilon"] and "covering.method" not in set_keys:
             put("covering.method", SEARCHES_WITH_EPSILON)
-    data = changed(data, {key: _from(folder, key, value) for key, value in set_keys.items()})[0]
+    data = changed(data, {key: _from(folder, key, value) for key, value in set_keys.items()}).data
     schema = _schema(data, folder)
     return {**data, "schema": schema} if schema else data
 

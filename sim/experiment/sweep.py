@@ -30,8 +30,10 @@ from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writ
 from coverlay import CoverlayError, __version__, refuse_other_systems
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
-from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
+from sim.experiment.kinds import by_key
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, parse_setting
 from sim.experiment.runner import RUNS_KEPT, Outcome, execute, run_folder
+from sim.experiment.toml_text import to_toml, toml_value
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
 TICK = 0.25  # seconds between two reports of progress
@@ -55,10 +57,10 @@ class Failure:
 
     def repeat_command(self, experiment: str, settings: list[str] | tuple[str, ...] = ()) -> str:
         """The command that runs this run and no other, in a folder of its own."""
-        chosen = [setting for setting in settings if setting.partition("=")[0].strip() not in self.run.ignored]
-        chosen.append(f"seeds=[{self.run.seed}]")
-        if self.run.point:  # its point as the only case, and nothing swept: the same run with the same name
-            chosen += ["sweep={}", f"case=[{toml_value(self.run.point)}]"]
+        given = by_key(dict(map(parse_setting, settings)))
+        chosen = [f"{key}={toml_value(value)}" for key, value in given.items() if key not in self.run.ignored]
+        # Its point as the only case, and nothing swept: the same run with the same name.
+        chosen += [f"seeds=[{self.run.seed}]", "sweep={}", f"case=[{toml_value(self.run.point)}]"]
         words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
         words += [word for setting in chosen for word in ("--set", setting)]
         return shlex.join(words)

@@ -17,9 +17,12 @@ from sim.workloads.contract import Generator, Workload, boxes
 WIDTHS = {"narrow": (0.0, 0.05), "wide": (0.0, 1.0)}
 
 
-def uniform(
-    *, width: Annotated[Any, Key("of boxes: a fraction of the domain, [low, high], narrow or wide")] = "narrow"
-) -> Generator:
+Width = Annotated[
+    float | tuple[float, float] | str, Key("of boxes: a fraction of the domain, [low, high], narrow or wide")
+]
+
+
+def uniform(*, width: Width = "narrow") -> Generator:
     low, high = width_range(width)
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:

@@ -20,9 +20,10 @@ from sim.capacity.load import Load, load_of
 from sim.capacity.search import NARROW
 from sim.capacity.sentences import sentence
 from sim.cli.main import main
-from sim.experiment.plan import plan, to_toml
+from sim.experiment.plan import plan
 from sim.experiment.runner import execute
 from sim.experiment.sweep import SweepOptions
+from sim.experiment.toml_text import to_toml
 
 SERVED = 0.5  # ms per message
 TINY: dict[str, Any] = {

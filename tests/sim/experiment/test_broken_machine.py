@@ -21,9 +21,10 @@ from analysis.spark import aggregate
 from broker.trace import recorder as recording
 from broker.trace.disk import CannotWrite
 from sim.cli.main import main
-from sim.experiment.plan import plan, to_toml
+from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, run_sweep
+from sim.experiment.toml_text import to_toml
 
 TINY = {
     "name": "tiny",

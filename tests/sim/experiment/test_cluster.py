@@ -21,8 +21,9 @@ from analysis.spark.java import find_java
 from analysis.spark.traces import find_runs
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.experiment.plan import plan, to_toml
+from sim.experiment.plan import plan
 from sim.experiment.sweep import run_sweep
+from sim.experiment.toml_text import to_toml
 
 pytestmark = pytest.mark.spark
 

@@ -19,9 +19,10 @@ from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.experiment import sweep as sweeping
-from sim.experiment.plan import load, plan, to_toml
+from sim.experiment.plan import load, plan
 from sim.experiment.runner import Outcome
 from sim.experiment.sweep import DIED, Failure, SweepOptions, run_sweep
+from sim.experiment.toml_text import to_toml
 
 TINY = {
     "name": "tiny",

@@ -14,9 +14,10 @@ from coverlay import CoverlayError, __version__
 from sim.cli import verbs
 from sim.cli.main import main
 from sim.experiment import oracle, runner
-from sim.experiment.plan import Plan, load, parse_setting, plan, shipped, to_toml
+from sim.experiment.plan import Plan, load, parse_setting, plan, shipped
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, left_of, run_sweep
+from sim.experiment.toml_text import to_toml
 
 SMALL = ["workload.subscriptions=25", "workload.events=10", "overlay.brokers=7", "seeds=[1]"]
 TINY = {

@@ -8,7 +8,8 @@ import pytest
 
 from broker.work import DEFAULT, load_profile
 from covering.curve import theory
-from sim.experiment.plan import load, to_toml
+from sim.experiment.plan import load
+from sim.experiment.toml_text import to_toml
 from sim.tell.study_bounds import bounds, prices_beside, regions, write_bounds, write_missing_bounds
 
 
