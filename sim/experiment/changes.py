@@ -73,15 +73,15 @@ def _sweep(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(data: dict[str, Any], key: str, values: list[Any]) -> None:
-    """Sweep these values of a key, in its place in `[sweep]` if it has one, and delete it from all other tables."""
+    """Sweep these values of a key. Swept keys win over those of cases, so only other sweeps must lose it."""
     sweep = _sweep(data)
-    others = {name: listed for name, listed in sweep.items() if name != key}
-    sweeps, cases = tables(data)
-    for table in (others, *cases, *(table for table in sweeps if table is not sweep)):
-        _delete(table, key)
-    listed = {name: values if name == key else others.get(name) for name in [*sweep, key]}
-    sweep.clear()
-    sweep.update({name: found for name, found in listed.items() if found is not None})
+    sweep[key] = values
+    for table in tables(data)[0]:
+        if table is not sweep:
+            table.pop(key, None)
+        for name, listed in table.items():
+            if key.startswith(f"{name}."):
+                _delete_within(listed, key.removeprefix(f"{name}."))
 
 
 def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
@@ -125,18 +125,19 @@ def _drop_foreign(data: dict[str, Any], settings: Mapping[str, Any]) -> Iterator
 
 def _delete(table: dict[str, Any], key: str) -> bool:
     """Delete a dotted key from a table, from tables in it, and from those that a sweep lists; was it there?"""
-    found = False
-    for name, value in list(table.items()):
-        inner = key.removeprefix(f"{name}.")
-        if f"{name}.".startswith(f"{key}."):
-            del table[name]
-            found = True
-        elif inner != key:
-            for one in value if isinstance(value, list) else [value]:
-                if lookup(one, inner) is not MISSING:
-                    remove(one, inner)
-                    found = True
+    found = table.pop(key, MISSING) is not MISSING
+    for name, value in table.items():
+        if key.startswith(f"{name}."):
+            found |= _delete_within(value, key.removeprefix(f"{name}."))
     return found
+
+
+def _delete_within(value: Any, key: str) -> bool:
+    """The same for a value: a table, or the tables that a sweep lists."""
+    having = [one for one in (value if isinstance(value, list) else [value]) if lookup(one, key) is not MISSING]
+    for one in having:
+        remove(one, key)
+    return bool(having)
 
 
 def _replaced(data: Mapping[str, Any], key: str) -> bool:
