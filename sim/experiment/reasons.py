@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import covering
 from routing.strategies import STRATEGIES
+from sim.workloads import workload_options
 from sim.workloads.arrivals import INTEREST
+from sim.workloads.begen import Begen
 from sim.workloads.publishing import BURSTY, SCALED
 from sim.workloads.tables import gives
 
@@ -63,7 +65,8 @@ def exact_search(e: Experiment) -> str | None:
 node_budget_ends = _first(no_method, _if(lambda e: "node_budget" in e.covering.options, "covering.node_budget is set"))
 attributes_alike = _if(
     lambda e: (
-        e.workload.kind in ("begen", "located") and e.workload.options.get("distribution", "uniform") == "uniform"
+        "distribution" in workload_options(e.workload.kind)
+        and e.workload.options.get("distribution", Begen.distribution) == "uniform"
     ),
     'workload.distribution is "uniform"',
 )
