@@ -100,8 +100,8 @@ def test_a_profile_prices_only_what_it_names():
     service = {"broker": {"service": {"kind": "work", "profile": "xeon-vm-2026-11"}}}
     with pytest.raises(CoverlayError, match="no coefficients for covering method 'my-kdtree'"):
         planned({"strategy": "covering"}, {"method": "my-kdtree"}, **service)
-    with pytest.raises(CoverlayError, match="no coefficients for covering method 'my-kdtree-epsilon'"):
-        planned({"strategy": "covering"}, {"method": "my-kdtree", "epsilon": 0.1}, **service)
+    with pytest.raises(CoverlayError, match="no coefficients for covering method 'my-scan'"):
+        planned({"strategy": "covering", "mode": "prune"}, {"method": "my-scan"}, **service)
 
 
 @pytest.mark.spark
@@ -122,11 +122,13 @@ def test_the_whole_path_tells_the_same_of_both(tmp_path, spark):
             "sweep": {**sweep, "routing.strategy": strategies},
         }
         out = tmp_path / (prefix or "known")
-        run_sweep(plan(data), out)
-        summary = analyze(out)
-        first = next(iter(sorted((out / "runs").iterdir())))
-        walks = [line for event in range(3) for line in explain(out, event, None, first.name.removeprefix("run="))]
-        told[prefix] = [without_prefix(text) for text in (*words(summary), *walks)]
+        planned = plan(data)
+        run_sweep(planned, out)
+        walks = []
+        for run in planned.runs:
+            lines = (line for event in range(2) for line in explain(out, event, None, run.run_id))
+            walks += [line.replace(run.run_id, "this run") for line in lines]
+        told[prefix] = [text.replace(OWN, "") for text in (*words(analyze(out)), *walks)]
     assert told[OWN] == told[""]
 
 
@@ -138,7 +140,3 @@ def words(summary: Summary) -> list[str]:
     titles = [point_title(summary, point) for point in summary.order]
     points = [json.dumps(json.loads(point)) for point in summary.order]
     return [*titles, *points, *about_sweep(summary), *map(str, cards(summary)), *map(str, table(summary).rows)]
-
-
-def without_prefix(text: str) -> str:
-    return text.replace(OWN, "")
