@@ -24,6 +24,7 @@ from covering.budget import BUDGET
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
 from covering.stats import boxes_per_page, footprint
+from covering.widest_first import places
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
@@ -35,7 +36,7 @@ from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
 from sim.random_streams import Stream
 from sim.workloads import Workload
-from sim.workloads.arrivals import PUBLISH, Timeline
+from sim.workloads.arrivals import PUBLISH, UNSUBSCRIBE, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
@@ -261,6 +262,8 @@ class Engine:
         subscriptions["residue"] = PLAIN
         for row, residue in workload.residues.items():
             subscriptions["residue"][row] = residues.number(residue)
+        if (line.kind == UNSUBSCRIBE).any() and self._run["strategy"][0] == r.COVERING:
+            subscriptions["place"] = self._places()
         whole = np.zeros(d, np.bool_) if integral is None else np.array(integral, np.bool_)
         self._residues = residues.rows if workload.residues or relaxed else None
         retracts = self.settings.mode != "lazy"
@@ -280,6 +283,16 @@ class Engine:
             "operations": np.zeros(int((line.kind != PUBLISH).sum()) + len(line.preloaded), r.OPERATION),
             "entry_node": np.empty(0, np.int32),
         }
+
+    def _places(self) -> NDArray[np.int64]:
+        """The places of subscriptions, widest first: LinkLedger._decide_all."""
+        workload, routing = self.workload, self.settings.routing
+        boxes = np.stack([workload.lo, workload.hi], axis=2)
+
+        def finer(row: int) -> tuple[int, ...]:
+            return workload.residue(row).strictness(boxes[row], routing.integral)
+
+        return places(boxes, routing.domain, finer if workload.residues else None)
 
     def _table_rows(self, residues: Residues, dimensions: int) -> dict[str, Any]:
         """The rows of the brokers' own tables and of the routes', all empty."""

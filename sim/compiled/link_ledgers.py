@@ -29,7 +29,7 @@ from sim.compiled.records import (
 )
 from sim.compiled.state import ONE_MORE, inlined, inner
 from sim.compiled.transport import send
-from topk.kernels.rows import longer
+from topk.kernels.rows import ascending, floats, ints, longer
 
 NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 
@@ -193,6 +193,28 @@ def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
     return sent
 
 
+@inner
+def _dependants(w: Any, node: int) -> Any:
+    """What a leaving node held back, widest first, and no longer does."""
+    nodes, count, at = w.nodes, 0, np.int64(w.nodes[node].first)
+    if at < 0:
+        return w.no_nodes
+    while at >= 0:
+        count += 1
+        at = np.int64(nodes[at].next)
+    listed, at, i = ints(count), np.int64(nodes[node].first), 0
+    place = floats(count)
+    while at >= 0:
+        listed[i], place[i] = at, w.subscriptions[nodes[at].subscription].place
+        at = np.int64(nodes[at].next)
+        i += 1
+    nodes[node].first, nodes[node].last = -1, -1
+    order = ascending(place, 1.0)
+    for i in range(count):
+        order[i] = listed[order[i]]
+    return order
+
+
 @inlined
 def note_update(w: Any, kind: int, first: int, last: int, operation: int, hop: int) -> None:
     """Note that the ledgers of some nodes are to be updated; the caller has made room."""
@@ -209,24 +231,23 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     None for other methods, which compile neither.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
     neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
-    Make before break: what the leaving entry exposes is sent first, then the unsubscription.
+    Make before break: what the leaving entry exposes is sent first, widest first, then the unsubscription.
     """
-    run, nodes, updates = w.run[0], w.nodes, w.updates
+    run, updates = w.run[0], w.updates
     for u in range(run.updates):
         kind, operation, hop = updates[u].kind, updates[u].operation, updates[u].hop
         for node in range(updates[u].first, updates[u].last):
-            at: Any = node
-            following, outcome = NONE, FORWARDED
+            at, outcome, exposed = np.int64(node), FORWARDED, w.no_nodes
+            count = np.int64(1)
             if kind == UNSUBSCRIBE:
                 if not _leave(w, node, approximate, extra):
                     continue
-                at, outcome = np.int64(nodes[node].first), EXPOSED
-                nodes[node].first, nodes[node].last = -1, -1
-            while at >= 0:
+                exposed, outcome = _dependants(w, node), EXPOSED
+                count = np.int64(len(exposed))
+            for i in range(count):
                 if kind == UNSUBSCRIBE:
-                    following = np.int64(nodes[at].next)
+                    at = exposed[i]
                 _decide(w, at, outcome, operation, hop, approximate, extra)
-                at = following
             if kind == UNSUBSCRIBE:
                 _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
     run.updates = 0

@@ -143,6 +143,7 @@ SUBSCRIPTION = _record(
     "row",  # among its home's clients
     "residue group",
     "equal",  # its class
+    "place",  # among all, widest first; equal ones share it (covering/widest_first.py)
     floats="score",
 )
 NODE = _record(  # by far the most rows, hence 32 bits
