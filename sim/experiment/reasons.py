@@ -115,6 +115,10 @@ _by_interest = _if(lambda e: e.arrivals.options.get("attach") == INTEREST, _ever
 homes_not_drawn = _first(_homes_in_file, _by_interest)
 publishers_not_drawn = _first(_publishers_in_file, _by_interest)
 subscriptions_timed = _in_file("subscriptions_file", "time")
+no_recorded_times = _if(
+    lambda e: not subscriptions_timed(e) and not gives(e.workload.events_file, "time"),
+    "no file of yours has a column 'time'",
+)
 no_bursts = _if(lambda e: e.arrivals.publishing != BURSTY, f'it is for arrivals.publishing = "{BURSTY}"')
 
 

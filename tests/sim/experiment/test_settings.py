@@ -89,6 +89,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("broker.overflow", "shed", {"broker": {"service": {"kind": "constant", "value": 1.0}}}),
     ("workload.kind", "zipf", FILES),
     ("workload.attributes", 1, FILES),
+    ("workload.time_unit", "s", {}),
     ("workload.subscriptions", 5, FILES),
     ("workload.events", 5, FILES),
     ("workload.skew", 2.0, {"workload": {"kind": "begen", "attributes": 20, "subscriptions": 5, "events": 5}}),
