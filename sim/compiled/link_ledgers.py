@@ -13,7 +13,6 @@ import numpy as np
 from covering.slot_table import put_ids
 from coverlay import kernel
 from sim.compiled.link_strategies import chain_of, covered_by, find_cover, is_sieve, store, unstore
-from sim.compiled.matching import enter_table, leave_table
 from sim.compiled.records import (
     ABSENT,
     COVERING,
@@ -28,6 +27,7 @@ from sim.compiled.records import (
     UNSUBSCRIBE,
 )
 from sim.compiled.state import ONE_MORE, inlined, inner
+from sim.compiled.tables import enter_table, leave_table
 from sim.compiled.transport import send
 from topk.kernels.rows import ascending, floats, ints, longer
 
@@ -40,7 +40,7 @@ def new_node(w: Any, subscription: int, route: int) -> None:
     run = w.run[0]
     node = w.nodes[run.nodes]
     run.nodes += 1
-    node.subscription, node.route, node.child, node.row = subscription, route, -1, -1
+    node.subscription, node.route, node.child = subscription, route, -1
     node.coverer, node.first, node.last, node.next, node.previous = ABSENT, -1, -1, -1, -1
 
 
@@ -229,8 +229,8 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
 
     `approximate`: for `zorder-emulated` and `budget` offsets and scales of a quantiser, which only the former reads;
     None for other methods, which compile neither.
-    `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
-    neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
+    `extra`: which attributes take only whole values; None for a run that has neither residues nor sieves and takes
+    nothing back (lazy), which compiles nothing for these.
     Make before break: what the leaving entry exposes is sent first, widest first, then the unsubscription.
     """
     run, updates = w.run[0], w.updates
@@ -251,12 +251,6 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
             if kind == UNSUBSCRIBE:
                 _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
     run.updates = 0
-
-
-@kernel
-def update_with_residues(w: Any, approximate: Any, residues: Any, whole: Any) -> None:
-    """`update_ledgers` with `extra`, for Python: numba takes 100 µs to find the type of a structure in a tuple."""
-    update_ledgers(w, approximate, (residues, whole))
 
 
 @inlined

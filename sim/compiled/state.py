@@ -1,7 +1,7 @@
 """The state of a run: arrays of records (records.py), all in one structure that every kernel takes whole.
 
 A kernel takes a `world` as its first argument, `w`, and writes `w.nodes[i].route`. It is one word to pass on, and a
-kernel can put a longer array in the place of a full one (topk/kernels/structures.py). Python keeps the arrays that are
+kernel can put a longer array in the place of a full one (borrowed.py). Python keeps the arrays that are
 never replaced and asks `growing` for the others.
 
 An array is replaced only between two messages (`nodes`), or by the one function that fills it. So an array that was
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled import records as r
-from topk.kernels.structures import kept, put_fields, structure
+from sim.compiled.borrowed import kept, put_fields, structure
 
 Array = NDArray[Any]
 Ints = Annotated[Array, np.int64]
@@ -41,10 +41,16 @@ class Arrays(NamedTuple):
     # Subscriptions, events, and what clients do:
     subscriptions: Annotated[Array, r.SUBSCRIPTION]
     points: Matrix  # (−lo, hi) of each attribute: one box contains another where no coordinate is smaller
-    mentioned: Annotated[Array, np.bool_, 2]
+    residue_first: Ints  # see residues.py: of each residue its first term; of each term …
+    residue_attribute: Ints
+    residue_listed: Ints  # 1: the values are the allowed ones, 0: they are excluded
+    residue_value_first: Ints
+    residue_values: Numbers
+    filters: Annotated[Array, r.FILTER]  # in both orders, see filters.py; of each …
+    named: Annotated[Array, np.int32, 2]  # … the attributes that it mentions, −1 after the last, and of these …
+    lo: Matrix
+    hi: Matrix
     weights: Matrix
-    named: Annotated[Array, np.int32, 2]  # the attributes that a subscription mentions, −1 after the last
-    local_rows: Ints  # the clients' subscriptions: the address of a LocalRows per broker
     events: Matrix
     timeline: Annotated[Array, r.ACT]
     operations: Annotated[Array, r.OPERATION]
@@ -59,8 +65,10 @@ class Arrays(NamedTuple):
     nodes: Annotated[Array, r.NODE]
     keys: Ints  # identity routing: (route, class) of a node
     equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
-    entry_node: Annotated[Array, np.int32]  # the node at each place of the tables, −1 if it left
-    link_rows: Ints  # their bounds: the address of a LinkRows per route
+    tables: Annotated[Array, r.TABLE]  # per broker its clients', then per route that at its target
+    entries: Annotated[Array, np.int32]  # the filters in each table, ascending
+    found_ids: Ints  # the best of a broker's clients for the current event
+    found_scores: Numbers
     updates: Annotated[Array, r.UPDATE]  # pending updates of ledgers: one, or many while loading
     passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py
     # Covering indexes, see covers.py:
@@ -92,7 +100,6 @@ class GrowingArrays(NamedTuple):
     """The arrays that kernels replace by longer ones, of those that Python looks at."""
 
     nodes: Array
-    entry_node: Array
     decisions: Array
 
 
@@ -120,7 +127,7 @@ def _put(w: Any, arrays: Any) -> None:
 
 @kernel
 def growing(w: Any) -> Any:
-    return GrowingArrays(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
+    return GrowingArrays(kept(w, "nodes"), kept(w, "decisions"))
 
 
 inner = kernel(inner=True)  # only other kernels call it

@@ -1,0 +1,211 @@
+"""The tables of the compiled engine: whom an event is compared with, in which order, and how much work that is.
+
+A table is a sorted run of places in one of two canonical orders of all filters (filters.py): a neighbour's table has
+the widest filters first, a broker's own clients come by score. Both orders are known before the run begins, so keeping
+a table in order takes a binary search and a shift. An event is compared with one filter after the other until the k-th
+match: its position is the work, by the contract that the reference follows too.
+
+A table's run has room to grow; a full one is copied to the end of `entries`. While subscriptions are loaded (bulk.py),
+tables only count; `fill_tables` then writes all of them at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import kernel
+from sim.compiled.records import SENT, SIMPLE
+from sim.compiled.residues import admits_value
+from sim.compiled.state import Arrays, GrowingArrays, inlined, inner
+from topk.kernels.heaps import in_order, offer
+from topk.kernels.rows import longer
+
+_LEAST_CAPACITY = 16  # entries of a table that is not empty
+
+
+@inlined
+def _place_for(w: Any, first: int, used: int, filter: int) -> int:
+    """Where a filter is in a table, or where it belongs."""
+    low, high = first, first + used
+    while low < high:
+        middle = (low + high) >> 1
+        if w.entries[middle] < filter:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _enter(w: Any, t: int, filter: int) -> None:
+    table = w.tables[t]
+    if table.used == table.capacity:
+        _move_to_end(w, t)
+    at = _place_for(w, table.first, table.used, filter)
+    for i in range(table.first + table.used, at, -1):
+        w.entries[i] = w.entries[i - 1]
+    w.entries[at] = filter
+    table.used += 1
+
+
+@inner
+def _leave(w: Any, t: int, filter: int) -> None:
+    table = w.tables[t]
+    table.used -= 1
+    for i in range(_place_for(w, table.first, table.used, filter), table.first + table.used):
+        w.entries[i] = w.entries[i + 1]
+
+
+@inlined
+def _move_to_end(w: Any, t: int) -> None:
+    run, table = w.run[0], w.tables[t]
+    capacity = max(_LEAST_CAPACITY, 2 * table.capacity)
+    if run.entries + capacity > len(w.entries):
+        w.entries = longer(w.entries, run.entries + capacity)
+    for i in range(table.used):
+        w.entries[run.entries + i] = w.entries[table.first + i]
+    table.first, table.capacity = run.entries, capacity
+    run.entries += capacity
+
+
+@inlined
+def enter_local(w: Any, broker: int, subscription: int) -> None:
+    """A client of the broker subscribes."""
+    home = w.brokers[broker]
+    home.local += 1
+    home.entries += 1
+    if not w.run[0].loading:
+        _enter(w, broker, w.subscriptions[subscription].by_score)
+
+
+@inlined
+def leave_local(w: Any, broker: int, subscription: int) -> None:
+    """A client of the broker leaves."""
+    home = w.brokers[broker]
+    home.local -= 1
+    home.entries -= 1
+    _leave(w, broker, w.subscriptions[subscription].by_score)
+
+
+@inlined
+def _count(w: Any, node: int, change: int) -> int:
+    """Count an entry that comes (1) or leaves (−1); returns its table, for a sieve's node that of its route."""
+    run, route = w.run[0], np.int64(w.nodes[node].route)
+    if route >= run.routes:
+        route -= run.routes
+    w.wires[w.routes[route].wire].entries += change
+    w.brokers[w.routes[route].target].entries += change
+    return len(w.brokers) + route
+
+
+@inner
+def enter_table(w: Any, node: int) -> None:
+    """A neighbour subscribes."""
+    t = _count(w, node, 1)
+    if not w.run[0].loading:
+        _enter(w, t, w.subscriptions[w.nodes[node].subscription].by_width)
+
+
+@inner
+def leave_table(w: Any, node: int) -> None:
+    """A neighbour unsubscribes."""
+    t = _count(w, node, -1)
+    if not w.run[0].loading:
+        _leave(w, t, w.subscriptions[w.nodes[node].subscription].by_width)
+
+
+def fill_tables(world: Any, arrays: Arrays, grown: GrowingArrays, preloaded: NDArray[np.int64]) -> None:
+    """Write the tables after loading: what is sent, and the clients (`preloaded`: the broker of each)."""
+    run, subscriptions, brokers = arrays.run[0], arrays.subscriptions, len(arrays.brokers)
+    nodes = grown.nodes[: run["nodes"]]
+    if run["strategy"] != SIMPLE:  # which sends everything and notes nothing down
+        nodes = nodes[nodes["coverer"] == SENT]
+    if run["prunes"]:
+        nodes = nodes[nodes["route"] >= run["routes"]]
+    of_routes = brokers + nodes["route"].astype(np.int64) - (run["routes"] if run["prunes"] else 0)
+    of_table = np.concatenate([preloaded, of_routes])
+    by_score = subscriptions["by_score"][: len(preloaded)]
+    filters = np.concatenate([by_score, subscriptions["by_width"][nodes["subscription"]]])
+    all_filters = len(arrays.filters)
+    sorted_entries = np.sort(of_table * all_filters + filters)
+    used = np.bincount(of_table, minlength=len(arrays.tables))
+    arrays.tables["used"] = arrays.tables["capacity"] = used
+    arrays.tables["first"] = np.cumsum(used) - used
+    run["entries"] = len(sorted_entries)
+    _put_entries(world, (sorted_entries % max(1, all_filters)).astype(np.int32))
+
+
+@kernel
+def _put_entries(w: Any, entries: Any) -> None:
+    w.entries = entries
+
+
+@inlined
+def _all_hold(w: Any, filter: int, event: Any) -> bool:
+    """Do all predicates of a filter hold? NaN (missing) fails every comparison.
+
+    It does not branch on single comparisons: which one fails is unpredictable, and a misprediction costs an entry.
+    """
+    named, lo, hi, residue, hold = w.named, w.lo, w.hi, w.filters[filter].residue, True
+    for i in range(named.shape[1]):
+        j = named[filter, i]
+        if j < 0:
+            break
+        hold &= (lo[filter, i] <= event[j]) & (event[j] <= hi[filter, i])
+    if hold and residue >= 0:
+        for j in range(len(event)):
+            hold &= admits_value(w, residue, j, event[j])
+    return hold
+
+
+@inlined
+def _some_hold(w: Any, filter: int, event: Any) -> Any:
+    """(how many predicates of a filter hold, the sum of their weights)."""
+    named, residue, held, score = w.named, w.filters[filter].residue, 0, 0.0
+    for i in range(named.shape[1]):
+        j = named[filter, i]
+        if j < 0:
+            break
+        inside = w.lo[filter, i] <= event[j] <= w.hi[filter, i]
+        if inside and (residue < 0 or admits_value(w, residue, j, event[j])):
+            held += 1
+            score += w.weights[filter, i]
+    return held, score
+
+
+@inner
+def any_match(w: Any, route: int, event: Any) -> Any:
+    """(does any entry in the table of a route match?, entries compared)."""
+    table, is_relaxed = w.tables[len(w.brokers) + route], w.run[0].relaxed
+    for i in range(table.used):
+        filter = w.entries[table.first + i]
+        if is_relaxed and _some_hold(w, filter, event)[0] > 0:
+            return True, i + 1
+        if not is_relaxed and _all_hold(w, filter, event):
+            return True, i + 1
+    return False, table.used
+
+
+@inner
+def find_best(w: Any, broker: int, event: Any) -> Any:
+    """(number of answers, entries compared); the answers are in `found_ids` and `found_scores`, best first."""
+    run, table, size = w.run[0], w.tables[broker], np.int64(0)
+    k = table.used if run.k < 0 else min(run.k, table.used)
+    ids, scores = w.found_ids[:k], w.found_scores[:k]
+    for i in range(table.used):
+        filter = w.entries[table.first + i]
+        if run.relaxed:
+            held, score = _some_hold(w, filter, event)
+            if held:
+                size = offer(scores, ids, size, score, w.filters[filter].subscription)
+        elif _all_hold(w, filter, event):
+            ids[size], scores[size] = w.filters[filter].subscription, w.filters[filter].score
+            size += 1
+            if size == k:
+                return size, i + 1
+    if run.relaxed:
+        in_order(scores, ids, size)
+    return size, table.used
