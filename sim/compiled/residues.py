@@ -57,3 +57,13 @@ def admits_value(w: Any, residue: int, attribute: int, value: float) -> bool:
         if w.residue_attribute[term] == attribute and is_in(w, term, value) != (w.residue_listed[term] == 1):
             return False
     return True
+
+
+@inner
+def admits(w: Any, residue: int, event: Any) -> bool:
+    """Does an event that has all attributes of a residue satisfy it?"""
+    if residue != PLAIN:
+        for term in range(w.residue_first[residue], w.residue_first[residue + 1]):
+            if is_in(w, term, event[w.residue_attribute[term]]) != (w.residue_listed[term] == 1):
+                return False
+    return True

@@ -1,8 +1,9 @@
 """The state of a run: arrays of records (records.py), all in one structure that every kernel takes whole.
 
 A kernel takes a `world` as its first argument, `w`, and writes `w.nodes[i].route`. It is one word to pass on, and a
-kernel can put a longer array in the place of a full one (borrowed.py). Python keeps the arrays that are
-never replaced and asks `growing` for the others.
+kernel can put a longer array in the place of a full one: numba's `structref`. Python keeps the arrays that are never
+replaced and asks `growing` for the others. Reading an array from a world counts a reference, which takes as long as ten
+comparisons: a loop that is hot reads its arrays before it begins (tables.py).
 
 An array is replaced only between two messages (`nodes`), or by the one function that fills it. So an array that was
 read from the world, and a record such as `node = w.nodes[i]`, stay valid while a message is processed.
@@ -10,15 +11,16 @@ read from the world, and a record such as `node = w.nodes[i]`, stay valid while 
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numba import from_dtype, typeof, types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled import records as r
-from sim.compiled.borrowed import kept, put_fields, structure
 
 Array = NDArray[Any]
 Ints = Annotated[Array, np.int64]
@@ -67,7 +69,8 @@ class Arrays(NamedTuple):
     equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
     tables: Annotated[Array, r.TABLE]  # per broker its clients', then per route that at its target
     entries: Annotated[Array, np.int32]  # the filters in each table, ascending
-    found_ids: Ints  # the best of a broker's clients for the current event
+    found: Ints  # matches of the current event in a table
+    found_ids: Ints  # the best of a broker's clients among them
     found_scores: Numbers
     updates: Annotated[Array, r.UPDATE]  # pending updates of ledgers: one, or many while loading
     passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py
@@ -108,26 +111,34 @@ def _rows(kind: Any, dimensions: int = 1) -> types.Array:
 
 
 _TYPES = {name: _rows(*hint.__metadata__) for name, hint in get_type_hints(Arrays, include_extras=True).items()}
-World, _ = structure("World", **{name: _TYPES[name] for name in Arrays._fields})
 
 
-def world_of(arrays: Arrays) -> Any:
+@structref.register
+class WorldType(types.StructRef):
+    """Named by a digest; otherwise the types of fifty arrays would be part of every symbol of the compiled code."""
+
+    def __init__(self, fields: Any) -> None:
+        super().__init__(fields)
+        self.name = f"World-{hashlib.sha256(repr(fields).encode()).hexdigest()[:16]}"
+
+
+class World(structref.StructRefProxy):  # type: ignore[misc]
+    """A world that Python holds and passes to kernels."""
+
+
+structref.define_proxy(World, WorldType, list(Arrays._fields))
+
+
+def world_of(arrays: Arrays) -> World:
     """A world made of arrays, which must be of the types above: others would compile everything again."""
     for name, array in zip(Arrays._fields, arrays, strict=True):
         assert typeof(array) == _TYPES[name], f"{name} is {typeof(array)}, not {_TYPES[name]}"
-    world = World()
-    _put(world, arrays)
-    return world
-
-
-@kernel
-def _put(w: Any, arrays: Any) -> None:
-    put_fields(w, arrays)
+    return World(*arrays)
 
 
 @kernel
 def growing(w: Any) -> Any:
-    return GrowingArrays(kept(w, "nodes"), kept(w, "decisions"))
+    return GrowingArrays(w.nodes, w.decisions)
 
 
 inner = kernel(inner=True)  # only other kernels call it

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled.records import SENT, SIMPLE
-from sim.compiled.residues import admits_value
+from sim.compiled.residues import admits, admits_value
 from sim.compiled.state import Arrays, GrowingArrays, inlined, inner
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import longer
@@ -144,68 +144,67 @@ def _put_entries(w: Any, entries: Any) -> None:
 
 
 @inlined
-def _all_hold(w: Any, filter: int, event: Any) -> bool:
-    """Do all predicates of a filter hold? NaN (missing) fails every comparison.
+def _all_hold(named: Any, lo: Any, hi: Any, filter: int, event: Any) -> bool:
+    """Is an event in the box of a filter? NaN (missing) fails every comparison.
 
     It does not branch on single comparisons: which one fails is unpredictable, and a misprediction costs an entry.
     """
-    named, lo, hi, residue, hold = w.named, w.lo, w.hi, w.filters[filter].residue, True
+    hold = True
     for i in range(named.shape[1]):
         j = named[filter, i]
         if j < 0:
             break
         hold &= (lo[filter, i] <= event[j]) & (event[j] <= hi[filter, i])
-    if hold and residue >= 0:
-        for j in range(len(event)):
-            hold &= admits_value(w, residue, j, event[j])
     return hold
 
 
-@inlined
+@inner
 def _some_hold(w: Any, filter: int, event: Any) -> Any:
     """(how many predicates of a filter hold, the sum of their weights)."""
-    named, residue, held, score = w.named, w.filters[filter].residue, 0, 0.0
+    named, lo, hi, weights, residue, held, score = w.named, w.lo, w.hi, w.weights, w.filters[filter].residue, 0, 0.0
     for i in range(named.shape[1]):
         j = named[filter, i]
         if j < 0:
             break
-        inside = w.lo[filter, i] <= event[j] <= w.hi[filter, i]
+        inside = lo[filter, i] <= event[j] <= hi[filter, i]
         if inside and (residue < 0 or admits_value(w, residue, j, event[j])):
             held += 1
-            score += w.weights[filter, i]
+            score += weights[filter, i]
     return held, score
 
 
 @inner
-def any_match(w: Any, route: int, event: Any) -> Any:
-    """(does any entry in the table of a route match?, entries compared)."""
-    table, is_relaxed = w.tables[len(w.brokers) + route], w.run[0].relaxed
+def find_matches(w: Any, t: int, event: Any, k: int) -> Any:
+    """(the first k matches in a table, entries compared); their filters are in `found`."""
+    table, entries, found, count = w.tables[t], w.entries, w.found, 0
+    named, lo, hi, filters, is_relaxed = w.named, w.lo, w.hi, w.filters, w.run[0].relaxed
     for i in range(table.used):
-        filter = w.entries[table.first + i]
-        if is_relaxed and _some_hold(w, filter, event)[0] > 0:
-            return True, i + 1
-        if not is_relaxed and _all_hold(w, filter, event):
-            return True, i + 1
-    return False, table.used
+        filter = np.int64(entries[table.first + i])
+        if is_relaxed:
+            hold = _some_hold(w, filter, event)[0] > 0
+        else:
+            hold = _all_hold(named, lo, hi, filter, event) and admits(w, filters[filter].residue, event)
+        if hold:
+            found[count] = filter
+            count += 1
+            if count == k:
+                return count, i + 1
+    return count, table.used
 
 
 @inner
 def find_best(w: Any, broker: int, event: Any) -> Any:
     """(number of answers, entries compared); the answers are in `found_ids` and `found_scores`, best first."""
-    run, table, size = w.run[0], w.tables[broker], np.int64(0)
-    k = table.used if run.k < 0 else min(run.k, table.used)
+    run, filters, used, size = w.run[0], w.filters, w.tables[broker].used, np.int64(0)
+    k = used if run.k < 0 else min(run.k, used)
     ids, scores = w.found_ids[:k], w.found_scores[:k]
-    for i in range(table.used):
-        filter = w.entries[table.first + i]
+    count, compared = find_matches(w, broker, event, used if run.relaxed else k)
+    for i in range(count):
+        filter = w.found[i]
         if run.relaxed:
-            held, score = _some_hold(w, filter, event)
-            if held:
-                size = offer(scores, ids, size, score, w.filters[filter].subscription)
-        elif _all_hold(w, filter, event):
-            ids[size], scores[size] = w.filters[filter].subscription, w.filters[filter].score
-            size += 1
-            if size == k:
-                return size, i + 1
+            size = offer(scores, ids, size, _some_hold(w, filter, event)[1], filters[filter].subscription)
+        else:
+            ids[i], scores[i], size = filters[filter].subscription, filters[filter].score, i + 1
     if run.relaxed:
         in_order(scores, ids, size)
-    return size, table.used
+    return size, compared
