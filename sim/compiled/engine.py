@@ -238,7 +238,6 @@ class Engine:
             "operations": np.zeros(int((line.kind != PUBLISH).sum()) + len(line.preloaded), r.OPERATION),
             "tables": np.zeros(self.overlay.brokers + int(self._run["routes"][0]), r.TABLE),  # sieves have none
             "entries": np.empty(0, np.int32),
-            "found": np.empty(max(1, self._most_local), np.int64),
             "found_ids": np.empty(self._most_local, np.int64),
             "found_scores": np.empty(self._most_local),
         }

@@ -8,8 +8,8 @@ import numpy as np
 
 from sim.compiled.link_ledgers import forward_all, new_node, note_update
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
-from sim.compiled.state import ONE_MORE, inlined, inner
-from sim.compiled.tables import enter_local, enter_table, find_best, find_matches, leave_local, leave_table
+from sim.compiled.state import inlined, inner
+from sim.compiled.tables import any_match, enter_local, enter_table, find_best, leave_local, leave_table
 from sim.compiled.transport import enqueue, new_message, release, send
 
 
@@ -114,8 +114,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
             continue
         wanted = near.route == EVERYTHING
         if near.route >= 0 and w.tables[len(w.brokers) + near.route].used:
-            found, entries = find_matches(w, len(w.brokers) + near.route, values, ONE_MORE)
-            wanted = found == 1
+            wanted, entries = any_match(w, near.route, values)
             asked += 1
             compared += entries
         if wanted:

@@ -69,8 +69,7 @@ class Arrays(NamedTuple):
     equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
     tables: Annotated[Array, r.TABLE]  # per broker its clients', then per route that at its target
     entries: Annotated[Array, np.int32]  # the filters in each table, ascending
-    found: Ints  # matches of the current event in a table
-    found_ids: Ints  # the best of a broker's clients among them
+    found_ids: Ints  # the best of a broker's clients for the current event
     found_scores: Numbers
     updates: Annotated[Array, r.UPDATE]  # pending updates of ledgers: one, or many while loading
     passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py

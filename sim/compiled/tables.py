@@ -143,19 +143,23 @@ def _put_entries(w: Any, entries: Any) -> None:
     w.entries = entries
 
 
-@inlined
-def _all_hold(named: Any, lo: Any, hi: Any, filter: int, event: Any) -> bool:
-    """Is an event in the box of a filter? NaN (missing) fails every comparison.
+@inner
+def _next_in_box(entries: Any, at: int, last: int, named: Any, lo: Any, hi: Any, event: Any) -> int:
+    """The first of entries[at … last − 1] whose box an event is in, else `last`. NaN (missing) fails every comparison.
 
     It does not branch on single comparisons: which one fails is unpredictable, and a misprediction costs an entry.
     """
-    hold = True
-    for i in range(named.shape[1]):
-        j = named[filter, i]
-        if j < 0:
+    while at < last:
+        filter, hold = entries[at], True
+        for i in range(named.shape[1]):
+            j = named[filter, i]
+            if j < 0:
+                break
+            hold &= (lo[filter, i] <= event[j]) & (event[j] <= hi[filter, i])
+        if hold:
             break
-        hold &= (lo[filter, i] <= event[j]) & (event[j] <= hi[filter, i])
-    return hold
+        at += 1
+    return at
 
 
 @inner
@@ -174,37 +178,46 @@ def _some_hold(w: Any, filter: int, event: Any) -> Any:
 
 
 @inner
-def find_matches(w: Any, t: int, event: Any, k: int) -> Any:
-    """(the first k matches in a table, entries compared); their filters are in `found`."""
-    table, entries, found, count = w.tables[t], w.entries, w.found, 0
-    named, lo, hi, filters, is_relaxed = w.named, w.lo, w.hi, w.filters, w.run[0].relaxed
-    for i in range(table.used):
-        filter = np.int64(entries[table.first + i])
-        if is_relaxed:
-            hold = _some_hold(w, filter, event)[0] > 0
+def _next_match(w: Any, at: int, last: int, event: Any) -> int:
+    """The first of entries[at … last − 1] that an event matches, else `last`."""
+    while at < last:
+        if w.run[0].relaxed:
+            if _some_hold(w, np.int64(w.entries[at]), event)[0] > 0:
+                break
         else:
-            hold = _all_hold(named, lo, hi, filter, event) and admits(w, filters[filter].residue, event)
-        if hold:
-            found[count] = filter
-            count += 1
-            if count == k:
-                return count, i + 1
-    return count, table.used
+            at = _next_in_box(w.entries, at, last, w.named, w.lo, w.hi, event)
+            if at == last or admits(w, w.filters[w.entries[at]].residue, event):
+                break
+        at += 1
+    return at
+
+
+@inner
+def any_match(w: Any, route: int, event: Any) -> Any:
+    """(does any entry in the table of a route match?, entries compared)."""
+    table = w.tables[len(w.brokers) + route]
+    at = _next_match(w, table.first, table.first + table.used, event) - table.first
+    return at < table.used, min(at + 1, table.used)
 
 
 @inner
 def find_best(w: Any, broker: int, event: Any) -> Any:
     """(number of answers, entries compared); the answers are in `found_ids` and `found_scores`, best first."""
-    run, filters, used, size = w.run[0], w.filters, w.tables[broker].used, np.int64(0)
-    k = used if run.k < 0 else min(run.k, used)
+    run, table, size = w.run[0], w.tables[broker], np.int64(0)
+    at, last = table.first, table.first + table.used
+    k = table.used if run.k < 0 else min(run.k, table.used)
     ids, scores = w.found_ids[:k], w.found_scores[:k]
-    count, compared = find_matches(w, broker, event, used if run.relaxed else k)
-    for i in range(count):
-        filter = w.found[i]
-        if run.relaxed:
-            size = offer(scores, ids, size, _some_hold(w, filter, event)[1], filters[filter].subscription)
-        else:
-            ids[i], scores[i], size = filters[filter].subscription, filters[filter].score, i + 1
+    while at < last and (size < k or run.relaxed):
+        at = _next_match(w, at, last, event)
+        if at < last:
+            filter = w.filters[w.entries[at]]
+            if run.relaxed:
+                score = _some_hold(w, np.int64(w.entries[at]), event)[1]
+                size = offer(scores, ids, size, score, filter.subscription)
+            else:
+                ids[size], scores[size] = filter.subscription, filter.score
+                size += 1
+            at += 1
     if run.relaxed:
         in_order(scores, ids, size)
-    return size, compared
+    return size, at - table.first
