@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np

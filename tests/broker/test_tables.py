@@ -70,5 +70,5 @@ def test_the_k_best_of_a_broker_and_no_more_equal_scores_by_id():
         table.add(subscription, interval(0.0, 50.0, score=score))
     ids, scores, entries, nodes = table.top(np.array([20.0]), 3)
     assert list(zip(ids.tolist(), scores.tolist(), strict=True)) == [(7, 2.0), (3, 1.0), (5, 1.0)]
-    assert (entries, nodes) == (4, 0)
+    assert (entries, nodes) == (3, 0)
     assert len(table.top(np.array([20.0]), None)[0]) == 4
