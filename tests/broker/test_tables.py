@@ -57,6 +57,14 @@ def test_an_event_goes_to_all_who_want_it_but_not_back_to_where_it_came_from():
     assert [middle.wants(end, value)[0] for end in (0, 2)] == [[2], [0]]
 
 
+def test_an_empty_table_is_not_asked():
+    stream = streams(1)
+    network = Network(build_overlay("line", 3, stream("overlay")), Settings(RoutingOptions(DOMAIN), "simple"), stream)
+    network.preload([0, 0], [interval(0.0, 50.0)] * 2)
+    parts, value = [broker.parts[SHARED] for broker in network.brokers], np.array([60.0])
+    assert [part.wants(CLIENT, value) for part in parts] == [([], (0, 0, 0)), ([], (1, 2, 0)), ([], (1, 2, 0))]
+
+
 @pytest.mark.parametrize("semantics", ["exact", "relaxed"])
 def test_a_value_that_is_left_out_matches_nothing_in_a_table(semantics):
     residue = Residue(excluded=((0, (4.0,)),), allowed=())
