@@ -5,8 +5,6 @@
 - `node`, `tree_part`: a broker, and its part in one routing tree
 - `messages`, `transport`: what they send, over which links and through which queues
 - `tables`, `pruning`, `matchers`, `ranking`: who behind a link wants an event, and the k best of a broker's own clients
-- `filter_rows`, `link_rows`, `local_rows`, `residue_rows`, `served_rows`, `scratch`: the arrays behind these, with the
-  kernels that both engines call
 - `ranked_visit`: the k best of the whole network; `outages`, `recovery`: faults, and how brokers agree again
 - `work`, `profiles/`: what counted work costs; `trace/`: what a run records
 """

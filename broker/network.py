@@ -20,7 +20,6 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from broker.filter_rows import FilterRows
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
@@ -53,7 +52,6 @@ class Network:
         self.settings = settings
         self.stream = stream
         self.recorder = Recorder()
-        self.filter_rows = FilterRows(len(settings.routing.domain))
         self.trees = trees_of(overlay, settings.trees, settings.root)
         self._mergers = 0
         self.loading = False  # while subscriptions from before time 0 spread, untraced

@@ -59,7 +59,7 @@ class Broker:
         )
 
     def _empty_table(self) -> LocalTable:
-        return LocalTable(self.network.settings.ranking, self.network.filter_rows)
+        return LocalTable(self.network.settings.ranking)
 
     def forget(self) -> None:
         """Lose everything that was in memory."""
@@ -191,17 +191,17 @@ class Broker:
     def _publication(self, message: Publication) -> float:
         event, values, tree, weights = message.event, message.values, message.tree, message.weights
         recorder, now, published, hop = self._recorder, self._env.now, message.published, message.hop
-        served, entries, nodes = self.local.serve(values, self._k, weights, recorder.served)
+        ids, scores, entries, nodes = self.local.top(values, self._k, weights)
         interested, looked = self.parts[tree].wants(message.source, values)
         took, on_tables, on_matching = self.took(), 0.0, 0.0
         if self._prices is not None:
-            on_tables = tables_time(self._prices, *looked)
+            on_tables = tables_time(self._prices, *looked[:2])
             on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
-            took = event_time(self._prices, on_tables, on_matching, served, len(interested) * message.size)
-        if served:
-            recorder.delivered(served, event, self.number, now + took, hop, now + took - published)
+            took = event_time(self._prices, on_tables, on_matching, len(ids), len(interested) * message.size)
+        if len(ids):
+            recorder.delivered(ids, scores, event, self.number, now + took, hop, now + took - published)
         counts, times = (entries, nodes, *looked), (took, on_tables, on_matching)
-        number = self.record_publication(message, served, len(interested), counts, times)
+        number = self.record_publication(message, len(ids), len(interested), counts, times)
         if interested:
             copy = Publication(event, values, published, self.number, now, hop + 1, number, tree, weights)
             self._outbox += [(neighbour, copy) for neighbour in interested]
@@ -212,13 +212,17 @@ class Broker:
         message: Publication,
         served: int,
         forwarded: int,
-        counts: tuple[int, int, int, int, int, int],
+        counts: tuple[int, int, int, int, int],
         times: tuple[float, float, float],
     ) -> int:
-        """Record an event message; returns the number of its row. `counts` and `times` are as in the schema."""
+        """Record an event message; returns the number of its row.
+
+        `counts`: entries and nodes of the matcher, tables asked, entries and nodes in them; `times`: as in the schema.
+        """
+        entries, nodes, asked, compared, blocks = counts
         step, now, waited = self._recorder.step(), self._env.now, self._waited(message)
         way = message.sent, message.source, self.number, message.hop, message.published, waited
-        outcome = served, forwarded, *counts, *times
+        outcome = served, forwarded, entries, nodes, asked, 0, compared, blocks, *times
         self._row = self._recorder.publication(message.parent, step, message.event, now, *way, *outcome)
         return self._row
 

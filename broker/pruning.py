@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker.filter_rows import FilterRows
 from broker.tables import LinkTable
 from routing.contract import RoutingOptions, group_of
 from routing.filter import Filter
@@ -24,10 +23,8 @@ from routing.strategies.covering import Covering
 class PrunedTable(LinkTable):
     """The entries that one neighbour sent us; only those that no other covers have rows."""
 
-    def __init__(
-        self, exact: RoutingOptions, store: FilterRows, on_decision: Callable[[Decision], None] | None = None
-    ) -> None:
-        super().__init__(exact.semantics, exact.domain, store)
+    def __init__(self, exact: RoutingOptions, on_decision: Callable[[Decision], None] | None = None) -> None:
+        super().__init__(exact.semantics, exact.domain)
         self._known: dict[int, Filter] = {}
         self._ledger = LinkLedger(Covering(exact), active=True, on_decision=on_decision)
 

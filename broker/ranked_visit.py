@@ -59,7 +59,7 @@ class Work:
     done: bool = False
     entries: int = 0
     nodes: int = 0
-    tables: Looked = (0, 0, 0, 0)
+    tables: Looked = (0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -135,9 +135,8 @@ class Visits:
         broker, work, prices = self.broker, self._work, self.broker.network.settings.prices
         if prices is None:
             return broker.took(), 0.0, 0.0
-        asked, _, compared, nodes = work.tables
         plain = self.settings.rank == "none"
-        on_tables = tables_time(prices, *work.tables) if plain else ranked_tables_time(prices, asked, compared, nodes)
+        on_tables = tables_time(prices, *work.tables[:2]) if plain else ranked_tables_time(prices, *work.tables)
         on_matching = matching_time(prices, work.entries, work.nodes) if work.done and len(broker.local) else 0.0
         return event_time(prices, on_tables, on_matching, served, broker.outgoing_bytes), on_tables, on_matching
 
@@ -200,8 +199,8 @@ class Visits:
                 if neighbour != message.source and len(table):
                     assert isinstance(table, RankedTable)
                     ids, scores, entries, nodes = table.top(message.values, k, message.weights)
-                    asked, sliced, compared, blocks = work.tables
-                    work.tables = asked + 1, sliced, compared + entries, blocks + nodes
+                    asked, compared, looked = work.tables
+                    work.tables = asked + 1, compared + entries, looked + nodes
                     if len(ids):
                         found.append((neighbour, ids, scores))
                         visit.bounds[neighbour] = (-float(scores[0]), int(ids[0]))

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topk
-from broker.filter_rows import FilterRows
 from broker.matchers import IndexMatcher, Matcher, RowMatcher
 from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
@@ -70,8 +69,8 @@ class Ranking(ABC):
     max_distance: float
     metric: str
 
-    def new_matcher(self, known: FilterRows) -> Matcher:
-        """An empty matcher; `known`: what the tables of a network share."""
+    def new_matcher(self) -> Matcher:
+        """An empty matcher."""
         return IndexMatcher(self)
 
     @abstractmethod
@@ -99,10 +98,10 @@ class Ranking(ABC):
 class BoxRanking(Ranking):
     """Dense boxes: every attribute of every subscription has bounds."""
 
-    def new_matcher(self, known: FilterRows) -> Matcher:
+    def new_matcher(self) -> Matcher:
         if self.method in ("scan", topk.AUTO) and not self.options:
-            return RowMatcher(self.dimensions, known, self.semantics, self.method)
-        return super().new_matcher(known)
+            return RowMatcher(self.dimensions, self.semantics)
+        return super().new_matcher()
 
     def new_index(self, filters: Mapping[int, Filter]) -> Any:
         rows = list(filters.values())

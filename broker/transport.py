@@ -1,10 +1,10 @@
-"""FIFO links and single-server brokers on SimPy, with one or two kernel events per message.
+"""FIFO links and single-server brokers on SimPy, with one or two timeouts per message.
 
-A Store and a process per broker cost several kernel events and generator switches per message. Here a link
-is a queue of messages in flight plus one kernel event per message, and a server is a queue plus, where service
-takes time, one more. `coverlay bench engine` measures the difference.
+A Store and a process per broker cost several events and generator switches per message. Here a link is a queue of
+messages in flight and a timeout per message, and a server is a queue and, where service takes time, one more timeout.
+`coverlay bench engine` measures the difference. What happens at the same time happens in the order of scheduling.
 
-Messages leave a link in the order they entered whatever the latencies do: the event says *when* a message
+Messages leave a link in the order they entered whatever the latencies do: the timeout says *when* a message
 arrives, the queue says *which*, so neither jitter nor rounding can reorder them.
 """
 
@@ -17,7 +17,6 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 import simpy
-from simpy.events import NORMAL
 
 from coverlay import CoverlayError, Key, quoted, unknown_name
 from routing.options import accepted, number
@@ -35,20 +34,11 @@ Overflow = Literal["drop", "shed", "hold"]
 OVERFLOW: Overflow = "drop"  # the default
 
 
-class Signal:
-    """A kernel event that calls one function and can be scheduled any number of times at once.
-
-    SimPy's own events can happen only once. A link or server does the same thing each time, so one object is
-    enough, and a message allocates nothing in the kernel but its place in the calendar. Of an event, the kernel
-    uses only `callbacks`, which it clears before it calls them, and `_ok`.
-    """
-
-    __slots__ = ("callbacks",)
-    _ok = True
-
-    def __init__(self, call: Callable[[Signal], None]) -> None:
-        # The function has to restore this before anything else, to be ready for the next time.
-        self.callbacks: tuple[Callable[[Signal], None], ...] | None = (call,)
+def after(env: simpy.Environment, delay: float, call: Callable[[simpy.Event], None]) -> simpy.Event:
+    """Call a function in `delay` milliseconds; functions at the same time are called in the order of this."""
+    timeout = env.timeout(delay)
+    timeout.callbacks.append(call)
+    return timeout
 
 
 @dataclass(frozen=True)
@@ -98,8 +88,6 @@ class Link(Generic[M]):
         self._void = 0  # arrivals still in the calendar whose messages were lost
         self.up = True
         self.sent = 0  # sequence number of the next message
-        self._arrival = Signal(self._arrive)
-        self._renewed = self._arrival.callbacks
         self._only_latency = self._rng is None and self._model.bandwidth is None
 
     def send(self, message: M) -> None:
@@ -108,8 +96,7 @@ class Link(Generic[M]):
             self._lose(message)
             return
         if self._only_latency:
-            self._in_flight.append(message)
-            self._env.schedule(self._arrival, NORMAL, self.latency)
+            self._carry(message, self.latency)
             return
         now, model = self._env.now, self._model
         leaves = now
@@ -121,8 +108,11 @@ class Link(Generic[M]):
             while model.loss and self._rng.random() < model.loss:
                 arrival += model.retransmit_after
             self._last = arrival = max(arrival, self._last)
+        self._carry(message, arrival - now)
+
+    def _carry(self, message: M, delay: float) -> None:
         self._in_flight.append(message)
-        self._env.schedule(self._arrival, NORMAL, arrival - now)
+        after(self._env, delay, self._arrive)
 
     def cut(self) -> None:
         """Go down; what is in flight is lost."""
@@ -132,8 +122,7 @@ class Link(Generic[M]):
         while self._in_flight:
             self._lose(self._in_flight.popleft())
 
-    def _arrive(self, signal: Signal) -> None:
-        signal.callbacks = self._renewed
+    def _arrive(self, arrival: simpy.Event) -> None:
         if self._void:  # arrivals happen in the order of sending, so the void ones come first
             self._void -= 1
         elif self._held:
@@ -197,8 +186,7 @@ class Server(Generic[M]):
         self._drop = drop
         self._queue: deque[M] = deque()
         self.served: M | None = None  # the message in service
-        self._end = Signal(self._finish)
-        self._renewed = self._end.callbacks
+        self._end: simpy.Event | None = None  # of the present service
 
     def arrive(self, message: M) -> bool:
         """Take a message in; False if the sender has to hold it (see `wait`)."""
@@ -239,7 +227,7 @@ class Server(Generic[M]):
         lost = [*([] if self.served is None else [self.served]), *self._queue]
         self._queue.clear()
         self.served = None
-        self._end = Signal(self._finish)  # the one in the calendar is ignored from now on
+        self._end = None  # the one in the calendar is ignored from now on
         held, self._waiting = self._waiting, deque()
         for resume in held:  # links are cut by now and ignore it; publishers learn that the broker is down
             resume()
@@ -247,12 +235,11 @@ class Server(Generic[M]):
 
     def _begin(self, message: M) -> None:
         self.served = message
-        self._env.schedule(self._end, NORMAL, self._begin_service(message))
+        self._end = after(self._env, self._begin_service(message), self._finish)
 
-    def _finish(self, signal: Signal) -> None:
-        if signal is not self._end:
+    def _finish(self, end: simpy.Event) -> None:
+        if end is not self._end:
             return
-        signal.callbacks = self._renewed
         assert self.served is not None
         self._end_service(self.served)
         self.served = None

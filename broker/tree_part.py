@@ -10,14 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from broker import link_rows
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
-from broker.tables import LinkTable, Looked, RankedTable, takes_in
+from broker.tables import Floats, LinkTable, Looked, RankedTable, takes_in
 from broker.trace.schema import CLIENT, NOBODY
 from broker.work import MOST
 from routing.advertisements import AdvertTable
@@ -54,32 +50,20 @@ class TreePart:
         self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: self._advert_ledger() for n in self.neighbours}
-        self._behind = True  # since the last event, a table has changed or a static part has become worth building
-        self._rows = link_rows.TreeRows()
-        self._told: list[int] | None = None  # neighbours with a table that is not empty, or who get everything
-        self._wanted = np.empty(0, np.int64)
 
-    def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], Looked]:
+    def wants(self, source: int, values: Floats) -> tuple[list[int], Looked]:
         """The neighbours that an event from `source` is sent on to, and the work of finding them."""
-        if self._behind:
-            self._bring_up_to_date(source)
-        count, asked, sliced, compared, blocks, due = link_rows.ask_all(self._rows.address, source, values)
-        if due:
-            self._behind = True
-        return self._wanted[:count].tolist() if count else [], (asked, sliced, compared, blocks)
-
-    def _bring_up_to_date(self, source: int) -> None:
-        """Before an event from `source` asks: take in what has changed in the tables that it is compared with."""
-        asked = {n: table for n, table in self.tables.items() if table and n not in self.gets_everything}
-        for neighbour, table in asked.items():
-            if neighbour != source:
-                table.bring_up_to_date()
-        self._behind = source in asked and asked[source].is_behind
-        told = [n for n in self.neighbours if n in asked or n in self.gets_everything]
-        if told != self._told:
-            self._told, self._wanted = told, np.empty(len(told), np.int64)
-            addresses = [asked[n].address if n in asked else link_rows.EVERYTHING for n in told]
-            link_rows.set_tables(self._rows, np.array(told, np.int64), np.array(addresses, np.int64), self._wanted)
+        interested, asked, compared = [], 0, 0
+        for neighbour, table in self.tables.items():
+            if neighbour == source:
+                continue
+            wanted = neighbour in self.gets_everything
+            if not wanted and len(table):
+                wanted, entries = table.matches(values)
+                asked, compared = asked + 1, compared + entries
+            if wanted:
+                interested.append(neighbour)
+        return interested, (asked, compared, 0)
 
     # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
 
@@ -90,7 +74,6 @@ class TreePart:
 
     def takes_in(self, source: int, kind: Kind, subscription: int, filter: Filter) -> bool:
         """Change the table of a neighbour as it says; False if it says nothing new."""
-        self._behind = True
         return takes_in(self.tables[source], kind, subscription, filter)
 
     def pass_on(self, message: Control) -> None:
@@ -123,13 +106,13 @@ class TreePart:
     # ── construction and checks ────────────────────────────────────────────────────────────────────────
 
     def _table(self) -> LinkTable:
-        settings, store = self.broker.network.settings, self.broker.network.filter_rows
+        settings = self.broker.network.settings
         if settings.mode == "prune":
-            return PrunedTable(settings.pruning, store, self._charge)
+            return PrunedTable(settings.pruning, self._charge)
         semantics, domain = settings.routing.semantics, settings.routing.domain
         if settings.ranked is not None and settings.ranked.rank != "none":
-            return RankedTable(semantics, domain, store, settings.ranking)
-        return LinkTable(semantics, domain, store)
+            return RankedTable(semantics, domain, settings.ranking)
+        return LinkTable(semantics, domain)
 
     def _ledger(self, neighbour: int) -> LinkLedger:
         broker, network = self.broker, self.broker.network

@@ -4,8 +4,7 @@ A profile is a TOML file with the coefficients of one machine, in microseconds; 
 profiles are in `broker/profiles/` and are chosen by name. From the work counted while it is processed, a message takes
 
     a subscription   control + Σ searches + byte × bytes sent
-    an event         event + table × tables asked + sliced × those of them in slices
-                     + entry × entries compared there + block × blocks of 64 entries looked at there
+    an event         event + table × tables asked + entry × entries compared there
                      + query + matcher_entry × entries + matcher_node × nodes + result × results + byte × bytes sent
     a search         check + probe × probes + page × pages + round_trip × round trips
 
@@ -56,9 +55,7 @@ class Prices:
     byte: float
     result: float
     table: float
-    sliced: float
     entry: float
-    block: float
     query: float
     matcher_entry: float
     matcher_node: float
@@ -92,8 +89,8 @@ def control_time(prices: Any, searching: float, sent: int) -> float:
     return prices.control + searching + prices.byte * sent
 
 
-def tables_time(prices: Any, asked: int, sliced: int, compared: int, blocks: int) -> float:
-    return prices.table * asked + prices.sliced * sliced + prices.entry * compared + prices.block * blocks
+def tables_time(prices: Any, asked: int, compared: int) -> float:
+    return prices.table * asked + prices.entry * compared
 
 
 def matching_time(prices: Any, entries: int, nodes: int) -> float:
@@ -112,7 +109,7 @@ def event_time(prices: Any, tables: float, matching: float, results: int, sent: 
 # ── profiles ───────────────────────────────────────────────────────────────────────────────────────────────
 
 MESSAGE = ("control", "event", "byte", "result")
-TABLES = ("table", "sliced", "entry", "block")
+TABLES = ("table", "entry")
 _STORAGE = ("page", "round_trip")
 SEARCH = ("check", "probe", "covered", "covered_entry")
 MATCHER = ("query", "entry", "node")

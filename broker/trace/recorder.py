@@ -1,10 +1,10 @@
 """Collects the rows of a run's trace while it happens, in columns and in bounded memory.
 
-Brokers append tuples to `rows[table]`. Most rows belong to event messages: these are packed at once, and kernels write
-whom they served into columns (broker/served_rows.py). Every CHECK_STEPS messages, tables with more than BATCH_ROWS rows
-are turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch 60. Beyond
-SPILL_BYTES, all batches are moved to unnamed temporary files, which the finished tables map into memory: the system can
-drop such pages and read them again, so memory does not grow with the run.
+Brokers append tuples to `rows[table]`. Most rows belong to event messages: these are packed at once, and whom they
+served stays in the arrays that matchers return. Every CHECK_STEPS messages, tables with more than BATCH_ROWS rows are
+turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch 60. Beyond SPILL_BYTES,
+all batches are moved to unnamed temporary files, which the finished tables map into memory: the system can drop such
+pages and read them again, so memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from broker import served_rows, trace
+from broker import trace
 from broker.trace.disk import CURE, writing
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
 CHECK_STEPS = 1 << 12  # so rarely that looking at the lengths costs nothing
@@ -35,9 +38,9 @@ class Recorder:
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.ALL}
         self._columns = {name: _Columns(name) for name in trace.ALL}
-        self.served = served_rows.new_rows()  # whom event messages served
-        self._deliveries = 0  # rows of `served`
-        self._delivered: list[bytes] = []  # the messages that these rows belong to
+        self._served: list[tuple[Ints, Floats, Ints]] = []  # by event message: subscriptions, scores, ranks
+        self._delivered: list[bytes] = []  # these messages
+        self._deliveries = 0  # subscriptions that they served
         self._publications: list[bytes] = []
         self._parents: list[NDArray[np.int64]] = []  # of the publications in columns
         self.next_publication = 0  # the number that the next event message gets
@@ -58,17 +61,17 @@ class Recorder:
         self.next_publication += 1
         return self.next_publication - 1
 
-    def delivered(self, count: int, event: int, broker: int, time: float, hops: int, latency: float) -> None:
-        """Record which message the last `count` rows of `served` belong to."""
-        self._delivered.append(_DELIVERED.pack(count, event, broker, time, hops, latency))
-        self._deliveries += count
+    def delivered(self, ids: Ints, scores: Floats, *message: Any, ranks: Ints | None = None) -> None:
+        """Record whom a message served, best first; `message`: event, broker, time, hops and latency."""
+        self._served.append((ids, scores, np.arange(1, len(ids) + 1) if ranks is None else ranks))
+        self._delivered.append(_DELIVERED.pack(len(ids), *message))
+        self._deliveries += len(ids)
 
     def awarded(self, message: tuple[Any, ...], winners: list[tuple[int, tuple[float, int]]]) -> None:
         """Record deliveries whose ranks are those of the whole network; `winners`: rank, −score and subscription."""
         ranks, keys = zip(*winners, strict=True)
         ids, scores = [id for _, id in keys], [-key for key, _ in keys]
-        served_rows.add(self.served, np.array(ids), np.array(scores), np.array(ranks))
-        self.delivered(len(winners), *message)
+        self.delivered(np.array(ids), np.array(scores), *message, ranks=np.array(ranks))
 
     def follow_up(self, row: int, served: int, forwarded: int) -> None:
         """Record that an event message served, or was sent on, after its own service."""
@@ -105,10 +108,11 @@ class Recorder:
             self._publications.clear()
         if self._deliveries > more_than:
             told = _DELIVERED.columns(self._delivered)
-            counts, served = told.pop("count"), served_rows.take(self.served)
+            counts, served = told.pop("count"), (np.concatenate(parts) for parts in zip(*self._served, strict=True))
             repeated = {name: np.repeat(column, counts) for name, column in told.items()}
             named = zip(("subscription", "score", "rank"), served, strict=True)
             self._columns["deliveries"].add_columns({**repeated, **dict(named)})
+            self._served.clear()
             self._delivered.clear()
             self._deliveries = 0
         if sum(columns.nbytes for columns in self._columns.values()) > SPILL_BYTES:

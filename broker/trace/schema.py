@@ -136,13 +136,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         # Work. Of the matcher of the target's own clients: entries compared, and nodes, cells or blocks looked at.
         matcher_entries=pa.int64(),
         matcher_nodes=pa.int64(),
-        # Of the neighbours' tables: those that it was compared with (not the empty ones), those of them in slices
-        # (broker/link_rows.py), entries compared there, and blocks of 64 entries looked at together; where tables are
-        # ranked (routing.rank) entries and nodes of their matchers, and none is in slices.
+        # Of the neighbours' tables: those that it was compared with (not the empty ones) and entries compared there, as
+        # topk/first_matches.py defines it; where tables are ranked (routing.rank), entries and nodes of their matchers.
         tables_asked=pa.int64(),
-        sliced=pa.int64(),
+        sliced=pa.int64(),  # always 0
         compared=pa.int64(),
-        blocks=pa.int64(),
+        blocks=pa.int64(),  # nodes; 0 where tables are not ranked
         service=pa.float64(),  # how long the target served it; copies and deliveries left at time + service
         on_tables=pa.float64(),  # parts of the service: comparing it with the tables of neighbours,
         on_matching=pa.float64(),  # and finding the best of the target's own subscriptions

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 
 import covering
 import topk
-from broker import link_rows, local_rows
-from broker.filter_rows import FilterRows
-from broker.residue_rows import PLAIN
 from covering.auto import AutoIndex
 from covering.contract import CoveringIndex
+from covering.widest_first import sizes
 from coverlay import kernel
 from routing.contract import LinkStrategy, RoutingOptions
 from routing.filter import Filter
@@ -47,7 +45,7 @@ K = 10
 PARCEL_ROUNDS, PARCELS = 200, 16  # the parcels of a round are all in the socket before one is received
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
-ROW_METHODS = ("scan", "auto")  # see broker/matchers.py
+ROW_METHODS = ("scan", "auto")  # rows in their order, see broker/matchers.py
 _ONE_ATTRIBUTE = ("canopy",)
 _SEED, _OTHER_SEED = 1, 2
 
@@ -188,35 +186,34 @@ def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
 
 
 def _table_tasks(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[Task]:
-    """Every table twice: all of it scanned, and all of it in slices."""
     for workload, d, n in cases:
         domain, stored, _ = _stored(workload, d, n, seed)
-        lo, hi = (np.ascontiguousarray(stored[:, :, side]) for side in range(2))
-        events, residue = np.random.default_rng(seed).random((EVENTS, d)), np.full(n, PLAIN)
-        store = FilterRows(d)
-        scanned, sliced = (link_rows.new_rows(d, store.residues, store.scratch, "exact") for _ in range(2))
-        link_rows.set_tail(scanned, np.tile(np.arange(d, dtype=np.int32), (n, 1)), lo, hi, residue, n, local_rows.NEVER)
-        link_rows.build(sliced, lo, hi, np.ones((n, d), np.bool_), residue, domain)
-        for rows in (scanned, sliced):
-            ask = partial(_on, rows, _ask_all, events)
-            yield Task(tuple(count / EVENTS for count in ask()), ask, EVENTS)
+        sides, size = sizes(stored, domain)
+        events = np.random.default_rng(seed).random((EVENTS, d))
+        yield _rows_task(stored[np.lexsort((-size, -sides))], events, 1)
 
 
-def _on(rows: Any, work: Callable[..., Any], *given: Any) -> Any:
-    """Keeps the rows alive: kernels know only their address."""
-    return work(rows.address, *given)
+def _rows_task(rows: Floats, events: Floats, k: int) -> Task:
+    """Compare events with rows up to the k-th match: what topk/first_matches.py counts, in the least time."""
+    find = partial(_compare_all, rows, events, np.int64(k))
+    return Task((find() / len(events),), find, len(events))
 
 
 @kernel
-def _ask_all(address: int, events: Any) -> Any:
-    """Match events against a neighbour's table: how many tables in slices, entries compared, blocks looked at."""
-    rows, in_slices, entries, looked = link_rows.link_at(address), 0, 0, 0
-    for e in range(len(events)):
-        _, sliced, compared, blocks = link_rows.any_match(rows, events[e], None)
-        in_slices += sliced
-        entries += compared
-        looked += blocks
-    return in_slices, entries, looked
+def _compare_all(rows: Any, events: Any, k: int) -> int:
+    """Rows compared. Single comparisons do not branch: which one fails is unpredictable."""
+    compared = 0
+    for event in events:
+        found = 0
+        for row in rows:
+            hit = True
+            for j in range(len(event)):
+                hit &= (row[j, 0] <= event[j]) & (event[j] <= row[j, 1])
+            compared += 1
+            found += hit
+            if found == k:
+                break
+    return compared
 
 
 def tables(progress: Progress) -> list[Fitted]:
@@ -242,7 +239,8 @@ def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed:
     for n, d in sizes:
         catalogue, events = _catalogue(kind, n, 1 if name in _ONE_ATTRIBUTE else d, seed)
         if kind == "boxes" and name in ROW_METHODS:
-            yield _row_task(name, d, catalogue, events)
+            ranked = np.argsort(-catalogue.scores, kind="stable")
+            yield _rows_task(np.stack([catalogue.lo, catalogue.hi], axis=2)[ranked], events, K)
             continue
         index = topk.create(name, catalogue)
         index.top_many(events, K)
@@ -251,30 +249,6 @@ def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed:
         counted = index.stats.entries - before[0], index.stats.nodes - before[1]
         counts = tuple(count / len(events) for count in counted)
         yield Task(counts, partial(index.top_many, events, K), len(events))
-
-
-def _row_task(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Task:
-    """The rows that brokers of both engines match by."""
-    store = FilterRows(d)
-    rows = local_rows.new_rows(d, store.residues, store.scratch, "exact", name)
-    boxes, count = np.stack([catalogue.lo, catalogue.hi], axis=2), len(catalogue)
-    none, all_of_it, plain = np.zeros((count, d)), np.ones((count, d), np.bool_), np.full(count, PLAIN)
-    local_rows.enter(rows, np.arange(count), boxes, none, all_of_it, catalogue.scores, plain)
-    if local_rows.stale(rows):
-        local_rows.build(rows)
-    find = partial(_on, rows, _top_all, events, K)
-    return Task(tuple(count / QUERIES for count in find()), find, QUERIES)
-
-
-@kernel
-def _top_all(address: int, events: Any, k: int) -> Any:
-    """Find the k best for events; entries compared, blocks looked at."""
-    rows, entries, looked = local_rows.local_at(address), 0, 0
-    for e in range(len(events)):
-        _, compared, blocks = local_rows.find_best(rows, events[e], k, None)
-        entries += compared
-        looked += blocks
-    return entries, looked
 
 
 def matchers(kind: str, names: Sequence[str], progress: Progress) -> list[Fitted]:

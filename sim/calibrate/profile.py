@@ -57,7 +57,7 @@ COEFFICIENTS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...]]] = {
     "message": (MESSAGE, ("to receive", None, "per byte sent", "per result served")),
     "tables": (
         TABLES,
-        ("per table asked", "more if it is in slices", "per entry compared", "per block of 64 entries"),
+        ("per table asked", "per entry compared"),
     ),
     "covering": (SEARCH, ("", "per probe")),
     "matching": (MATCHER, ("", "per entry", "per node")),

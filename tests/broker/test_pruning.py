@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.filter_rows import FilterRows
 from broker.pruning import PrunedTable
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
-from tests.broker.asking import matches
 
 OPTIONS = RoutingOptions(np.array([[0.0, 100.0]]))
 
@@ -26,7 +24,7 @@ def interval(low: float, high: float, score: float = 1.0) -> Filter:
 
 
 def table_of(*intervals: tuple[float, float]) -> PrunedTable:
-    table = PrunedTable(OPTIONS, FilterRows(len(OPTIONS.domain)))
+    table = PrunedTable(OPTIONS)
     for subscription, bounds in enumerate(intervals):
         table.add(subscription, interval(*bounds))
         table.check()
@@ -41,7 +39,7 @@ def test_a_pruned_entry_comes_back_when_its_cover_leaves():
     table.remove(1)
     table.check()
     assert (len(table), table.pruned) == (2, 0)
-    assert [matches(table, np.array([x])) for x in (6.0, 9.0, 15.0)] == [True, False, True]
+    assert [table.matches(np.array([x]))[0] for x in (6.0, 9.0, 15.0)] == [True, False, True]
 
 
 def test_chains_are_handed_over():
@@ -53,8 +51,8 @@ def test_chains_are_handed_over():
     assert (len(table), table.pruned) == (1, 1)
     table.remove(1)
     table.check()
-    assert matches(table, np.array([15.0]))
-    assert not matches(table, np.array([7.0]))
+    assert table.matches(np.array([15.0]))[0]
+    assert not table.matches(np.array([7.0]))[0]
 
 
 def test_a_pruned_entry_leaves_and_equal_ones_are_active_once():

@@ -135,3 +135,25 @@ def test_a_service_that_a_crash_ended_lasted_until_then():
     network.publish(1, 1, np.array([5.0]))
     network.run()
     assert rows(network, "publications")[1]["service"] == pytest.approx(whole["service"]), "the next one is whole"
+
+
+def test_a_process_of_ones_own_runs_beside_the_brokers():
+    """As docs/engines.md has it, and one that only watches."""
+    network, seen = line(service={"kind": "none"}), []
+
+    def publisher():
+        for event, value in enumerate((5.0, 9.5, 6.0)):
+            yield network.env.timeout(5.0)
+            network.publish(0, event, np.array([value]))
+
+    def watcher():
+        for _ in range(4):
+            yield network.env.timeout(4.5)
+            seen.append(len(rows(network, "deliveries")))
+
+    network.subscribe(2, 7, WIDE)
+    network.env.process(publisher())
+    network.env.process(watcher())
+    network.run()
+    assert [(got["event"], got["time"]) for got in rows(network, "deliveries")] == [(0, 7.0), (2, 17.0)]
+    assert seen == [0, 1, 1, 2]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering.hulls import unasked, volume
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
-from routing.strategies.merging import Merging, MergingLedger, unasked, volume
+from routing.strategies.merging import Merging, MergingLedger
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 

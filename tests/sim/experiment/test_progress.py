@@ -64,7 +64,7 @@ def test_where_there_is_no_terminal_a_line_comes_now_and_then(monkeypatch, capsy
 
 def test_what_is_coming_is_said_with_engine_reason_and_size():
     lines = list(coming(plan({**DATA, "run": {"engine": "auto"}}), jobs=2))
-    why = "at most 400,000 messages are predicted, which take seconds"
+    why = "at most 1,000,000 messages are predicted, which take seconds"
     assert lines[0] == f"2 runs, 2 at a time, the first with the simpy engine ({why})"
     assert "messages" in lines[1]
     assert "in memory" in lines[1]
@@ -73,5 +73,5 @@ def test_what_is_coming_is_said_with_engine_reason_and_size():
     assert lines[2].startswith("predicted time of the first, others may take longer: less than a second")
     large = {"overlay": {"brokers": 1000}, "workload": {"subscriptions": 100_000}, "routing": {"strategy": "simple"}}
     lines = list(coming(plan({**DATA, **large, "seeds": [1]}), jobs=2))
-    assert lines[0] == "one run, with the compiled engine (more than 400,000 messages are predicted)"
+    assert lines[0] == "one run, with the compiled engine (more than 1,000,000 messages are predicted)"
     assert lines[2].startswith("predicted time: about 1"), "100 million control messages at 1 µs"
