@@ -1,7 +1,4 @@
-"""Residues among the covering indexes (covers.py): `Residue.implied_by` of covering/residue.py on flat arrays.
-
-A lazy run without residues passes None in their place and compiles none of this.
-"""
+"""Residues among the covering indexes (covers.py): `Residue.implied_by` of covering/residue.py on flat arrays."""
 
 from __future__ import annotations
 
@@ -9,24 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from sim.compiled.records import NONE
 from sim.compiled.residues import PLAIN, is_in
 from sim.compiled.state import inlined, inner
 
 
 @inner
-def is_implied(w: Any, extra: Any, own: int, subscription: int) -> bool:
-    """Does every event that a subscription matches satisfy a residue? `extra`: see link_ledgers.update_ledgers."""
-    if extra is None:
-        return True
+def is_implied(w: Any, own: int, subscription: int) -> bool:
+    """Does every event that a subscription matches satisfy a residue?"""
     if own == PLAIN:
         return True
-    return implied_by(w, extra, own, w.points[subscription], w.subscriptions[subscription].residue)
+    return implied_by(w, own, w.points[subscription], w.subscriptions[subscription].residue)
 
 
 @inlined
 def _term_of(w: Any, residue: int, attribute: int, listed: int) -> int:
     """The term of a residue that allows (`listed`) or excludes values of an attribute, −1: none."""
-    found = -1
+    found = NONE
     if residue != PLAIN:
         for term in range(w.residue_first[residue], w.residue_first[residue + 1]):
             if w.residue_attribute[term] == attribute and w.residue_listed[term] == listed:
@@ -35,10 +31,10 @@ def _term_of(w: Any, residue: int, attribute: int, listed: int) -> int:
 
 
 @inner
-def implied_by(w: Any, integral: Any, own: int, point: Any, other: int) -> bool:
+def implied_by(w: Any, own: int, point: Any, other: int) -> bool:
     for term in range(w.residue_first[own], w.residue_first[own + 1]):
         attribute = w.residue_attribute[term]
-        low, high, whole = -point[2 * attribute], point[2 * attribute + 1], integral[attribute]
+        low, high, whole = -point[2 * attribute], point[2 * attribute + 1], w.integral[attribute]
         within, without = _term_of(w, other, attribute, 1), _term_of(w, other, attribute, 0)
         if w.residue_listed[term] == 1:
             if not _allows_all(w, term, low, high, whole, within, without):

@@ -119,7 +119,7 @@ class Engine:
         self.trace.take(self.growing.decisions)
 
     def _update_ledgers(self) -> None:
-        update_ledgers(self.world, self._approximate, self._extra)
+        update_ledgers(self.world, self._approximate)
 
     def _draw(self) -> None:
         """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""
@@ -223,8 +223,6 @@ class Engine:
             subscriptions["residue"][row] = numbers[residue]
         if (line.kind == UNSUBSCRIBE).any() and self._run["strategy"][0] == r.COVERING:
             subscriptions["place"] = widest_places(workload, self.settings.routing)
-        whole = np.array(self.settings.routing.integral or [False] * d, np.bool_)
-        self._extra = whole if workload.residues or self.settings.mode != "lazy" else None
         timeline = np.empty(len(line), r.ACT)
         timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
         timeline["broker"] = line.broker
@@ -232,6 +230,7 @@ class Engine:
             "points": points,
             "subscriptions": subscriptions,
             **residues,
+            "integral": np.array(self.settings.routing.integral or [False] * d, np.bool_),
             **order_filters(subscriptions, workload, self.settings.routing.domain),
             "events": np.require(workload.events, np.float64, ["C", "W"]),
             "timeline": timeline,

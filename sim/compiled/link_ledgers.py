@@ -88,10 +88,10 @@ def _forget_dependant(w: Any, node: int) -> None:
 
 
 @inner
-def _tell(w: Any, node: int, kind: int, operation: int, hop: int, extra: Any) -> None:
+def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
     """Send a subscription or an unsubscription over the node's route; a sieve changes its table instead."""
     run, request = w.run[0], w.operations[operation]
-    if extra is not None and is_sieve(w, node):
+    if is_sieve(w, node):
         if kind == SUBSCRIBE:
             enter_table(w, node)
         else:
@@ -143,11 +143,11 @@ def _record(
 
 
 @inner
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any) -> None:
     """Take back sent nodes that are now covered; what they held back is now held back by the coverer."""
     nodes = w.nodes
     for node in others:
-        unstore(w, node, approximate, extra)
+        unstore(w, node, approximate)
         dependant = np.int64(nodes[node].first)
         nodes[node].first, nodes[node].last = -1, -1
         _suppress(w, node, coverer)
@@ -156,37 +156,36 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approx
             _suppress(w, dependant, coverer)
             dependant = following
         _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
-        _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
+        _tell(w, node, UNSUBSCRIBE, operation, hop)
 
 
 @inlined
-def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate, extra)
+    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
     else:
-        if extra is not None:
-            active = run.active or is_sieve(w, node)
-            if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
-                others = covered_by(w, node, extra)
-        store(w, node, approximate, extra)
+        active = run.active or is_sieve(w, node)
+        if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
+            others = covered_by(w, node)
+        store(w, node, approximate)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
-        _tell(w, node, SUBSCRIBE, operation, hop, extra)
-        if extra is not None and len(others):
-            _retract(w, others, node, operation, hop, approximate, extra)
+        _tell(w, node, SUBSCRIBE, operation, hop)
+        if len(others):
+            _retract(w, others, node, operation, hop, approximate)
 
 
 @inlined
-def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
+def _leave(w: Any, node: int, approximate: Any) -> bool:
     """A node leaves its route; False if it was held back, so that nothing has to be sent."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:
-        unstore(w, node, approximate, extra)
+        unstore(w, node, approximate)
     else:
         _forget_dependant(w, node)
     nodes[node].coverer = ABSENT
@@ -224,13 +223,11 @@ def note_update(w: Any, kind: int, first: int, last: int, operation: int, hop: i
 
 
 @kernel
-def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
+def update_ledgers(w: Any, approximate: Any) -> None:
     """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.
 
     `approximate`: for `zorder-emulated` and `budget` offsets and scales of a quantiser, which only the former reads;
     None for other methods, which compile neither.
-    `extra`: which attributes take only whole values; None for a run that has neither residues nor sieves and takes
-    nothing back (lazy), which compiles nothing for these.
     Make before break: what the leaving entry exposes is sent first, widest first, then the unsubscription.
     """
     run, updates = w.run[0], w.updates
@@ -240,16 +237,16 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
             at, outcome, exposed = np.int64(node), FORWARDED, w.no_nodes
             count = np.int64(1)
             if kind == UNSUBSCRIBE:
-                if not _leave(w, node, approximate, extra):
+                if not _leave(w, node, approximate):
                     continue
                 exposed, outcome = _dependants(w, node), EXPOSED
                 count = np.int64(len(exposed))
             for i in range(count):
                 if kind == UNSUBSCRIBE:
                     at = exposed[i]
-                _decide(w, at, outcome, operation, hop, approximate, extra)
+                _decide(w, at, outcome, operation, hop, approximate)
             if kind == UNSUBSCRIBE:
-                _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
+                _tell(w, node, UNSUBSCRIBE, operation, hop)
     run.updates = 0
 
 
@@ -262,5 +259,5 @@ def forward_all(w: Any) -> None:
         for node in range(updates[u].first, updates[u].last):
             if kind == SUBSCRIBE:
                 _record(w, node, operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
-            _tell(w, node, kind, operation, hop, None)
+            _tell(w, node, kind, operation, hop)
     run.updates = 0

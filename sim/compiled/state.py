@@ -48,6 +48,7 @@ class Arrays(NamedTuple):
     residue_listed: Ints  # 1: the values are the allowed ones, 0: they are excluded
     residue_value_first: Ints
     residue_values: Numbers
+    integral: Annotated[Array, np.bool_]  # attributes that take only whole values
     filters: Annotated[Array, r.FILTER]  # in both orders, see filters.py; of each …
     named: Annotated[Array, np.int32, 2]  # … the attributes that it mentions, −1 after the last, and of these …
     lo: Matrix

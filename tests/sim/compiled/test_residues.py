@@ -38,11 +38,12 @@ class World(NamedTuple):
     residue_listed: Any
     residue_value_first: Any
     residue_values: Any
+    integral: Any
 
 
 @kernel
-def _asked(w: Any, integral: Any, own: int, point: Any, other: int) -> bool:
-    return implied_by(w, integral, own, point, other)
+def _asked(w: Any, own: int, point: Any, other: int) -> bool:
+    return implied_by(w, own, point, other)
 
 
 @given(residues(), residues(), st.lists(st.tuples(BOUNDS, BOUNDS), min_size=ATTRIBUTES, max_size=ATTRIBUTES), st.data())
@@ -58,7 +59,7 @@ def test_a_residue_is_implied_as_in_the_reference(
     point = np.empty(2 * ATTRIBUTES)
     point[0::2], point[1::2] = -box[:, 0], box[:, 1]
     expected = own.implied_by(box, other, integral)
-    assert _asked(World(**arrays), np.array(integral), mine, point, its) == expected
+    assert _asked(World(**arrays, integral=np.array(integral)), mine, point, its) == expected
 
 
 @pytest.mark.parametrize("strategy", ["covering", "identity"])
