@@ -32,7 +32,7 @@ SUBSCRIPTIONS, RUNS = 20_000, 64  # what the targets of engines and sweeps are m
 TURNS = 5  # of the compiled engine; SimPy takes half a minute once
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 CASES = (1, 3, 4)  # of the strategies experiment: simple, covering lazy, covering active
-SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 15.0, 1.2e6, 2.4, 180.0, 8e9, 1.7
+SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 10.0, 1.2e6, 2.4, 180.0, 8e9, 1.7
 
 
 def _inputs(run: PlannedRun) -> RunInputs:

@@ -240,7 +240,8 @@ def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed:
         catalogue, events = _catalogue(kind, n, 1 if name in _ONE_ATTRIBUTE else d, seed)
         if kind == "boxes" and name in ROW_METHODS:
             ranked = np.argsort(-catalogue.scores, kind="stable")
-            yield _rows_task(np.stack([catalogue.lo, catalogue.hi], axis=2)[ranked], events, K)
+            task = _rows_task(np.stack([catalogue.lo, catalogue.hi], axis=2)[ranked], events, K)
+            yield replace(task, counts=(*task.counts, 0.0))  # no nodes
             continue
         index = topk.create(name, catalogue)
         index.top_many(events, K)

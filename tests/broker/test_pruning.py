@@ -116,5 +116,5 @@ def test_pruning_has_lazy_messages_and_where_nobody_leaves_active_tables(
 
 
 def test_mergers_are_not_pruned():
-    with pytest.raises(CoverlayError, match=r"prune.*covering and hierarchical"):
+    with pytest.raises(CoverlayError, match=r'"merging" goes with .*, not with "prune"'):
         plan({"name": "refused", "routing": {"strategy": "merging", "mode": "prune"}})

@@ -205,7 +205,7 @@ def test_union_covering_loses_nothing_and_sends_less():
 
 
 def test_who_cannot_unite_says_so():
-    with pytest.raises(CoverlayError, match=r"union.*covering and hierarchical"):
+    with pytest.raises(CoverlayError, match=r'"merging" goes with .*, not with "union"'):
         plan({"name": "refused", "routing": {"strategy": "merging", "cover": "union"}})
     run = plan({"name": "refused", "routing": {"cover": "union"}, "run": {"engine": "compiled"}}).runs[0]
     with pytest.raises(CoverlayError, match=r"routing.cover = 'union'"):
