@@ -174,7 +174,7 @@ def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, wo
     notes, held = np.empty((NOTES, d), np.int64), np.empty(d, np.uint64)
     _note_cells(layout, event, notes)
     floor = _floor(layout, event, notes, k, work)
-    size = 0
+    size = np.int64(0)
     for b in range(slices.shape[2]):
         if size == k:
             floor = max(floor, out_scores[0])
