@@ -167,7 +167,7 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
 
 
 @kernel
-def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
+def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> Any:
     """Write the k best as a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
     d, k = event.shape[1], len(out_ids)

@@ -62,7 +62,7 @@ def insert_rows(
 
 
 @kernel(inner=True)
-def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> int:
+def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> Any:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
     b = np.int64(0)
     while True:
