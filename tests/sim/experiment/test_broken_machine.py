@@ -105,12 +105,16 @@ def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
+def terminated(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
 def java_killed(*arguments):
     from pyspark import SparkContext
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
     return normal(*arguments)
 
-for scene in (interrupted, java_killed, normal):
+for scene in (interrupted, terminated, java_killed, normal):
     aggregate.aggregated = scene
     status = main(["analyze", sys.argv[1]])
     print(f"{scene.__name__}: {status}", file=sys.stderr)
@@ -127,6 +131,8 @@ def test_ctrl_c_and_a_killed_java_during_the_aggregation(analysed):
     assert lines == [
         "coverlay: stopped; nothing was changed",
         "interrupted: 130",
+        "coverlay: stopped; nothing was changed",
+        "terminated: 143",
         "coverlay: Spark's Java process ended in the middle of the aggregation, killed or out of memory; "
         f"the traces are kept: `coverlay analyze {analysed}` starts over",
         "java_killed: 2",
