@@ -24,8 +24,9 @@ from analysis.report.summary import load
 from analysis.spark import aggregate
 from analysis.spark.traces import find_runs
 from sim.cli.main import main
+from sim.experiment.folder_lock import LOCK
 from sim.experiment.plan import plan
-from sim.experiment.sweep import LOCK, SweepOptions, run_sweep
+from sim.experiment.sweep import SweepOptions, run_sweep
 from sim.experiment.toml_text import to_toml
 from sim.tell.study_bounds import write_bounds
 from tests.sim.experiment import kill_hook
