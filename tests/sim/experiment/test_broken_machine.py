@@ -18,6 +18,7 @@ import pytest
 from analysis.report.page import write_report
 from analysis.report.summary import load
 from analysis.spark import aggregate
+from analysis.spark.traces import find_runs
 from broker.trace import recorder as recording
 from broker.trace.disk import CannotWrite
 from sim.cli.main import main
@@ -87,7 +88,10 @@ def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
     shutil.copytree(analysed, out)
     write_report(out)
     before, summary = contents(out), load(out)
-    for write, again in ((lambda: aggregate._write(summary), "analyze"), (lambda: write_report(out), "report")):
+    for write, again in (
+        (lambda: aggregate._write(summary, find_runs(analysed)), "analyze"),
+        (lambda: write_report(out), "report"),
+    ):
         with no_file_beyond(4000), pytest.raises(CannotWrite, match=f"larger files .* and repeat `coverlay {again} "):
             write()
         assert contents(out) == before

@@ -166,7 +166,7 @@ def test_kills_while_results_and_report_are_written(analysed, tmp_path):
 
     def results(out: Path) -> None:
         object.__setattr__(summary, "out", out)
-        aggregate._write(summary)
+        aggregate._write(summary, find_runs(analysed))
 
     (tmp_path / "results").mkdir()
     assert killed_everywhere(results, before, tmp_path / "results") > 2 * 6, "a folder of two files per frame"
