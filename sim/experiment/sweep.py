@@ -126,9 +126,7 @@ class SweepOptions:
 ONE_BY_ONE = SweepOptions()  # in this process, without progress
 
 
-def run_sweep(
-    plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE, lock: FolderLock | None = None
-) -> SweepResult:
+def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE, lock: FolderLock | None = None) -> SweepResult:
     """Run all runs of a plan, or with `resume` those that are missing.
 
     The folder is locked until the sweep ends, or as long as a `lock` is held by who also writes what comes after it.
