@@ -20,8 +20,9 @@ from sim.experiment.engines import Look, run_simpy
 from sim.experiment.plan import load, plan
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
+from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
-from sim.tell.tables import HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
+from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
 
 ROUTINGS = [
     {"strategy": "simple"},
@@ -66,6 +67,22 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
+def compare(known: Knowledge, rows: list[Any], step: int) -> None:
+    """What is known at a step is what the brokers had then: tables, and the state of each subscription on each link."""
+    tables: dict[Any, set[int]] = {}
+    for broker, neighbour, tree, subscription, state, because in rows:
+        tables.setdefault((broker, neighbour, tree), set())
+        if state in (HELD, LEAVING):
+            tables[broker, neighbour, tree].add(subscription)
+        link = neighbour, broker, tree
+        if neighbour != CLIENT and subscription >= 0 and state != LEAVING:
+            assert known.knows(link, subscription, step)
+            outcome, coverers = known.decided(link, subscription, step)
+            assert (outcome == "dormant", coverers) == (state == DORMANT, because)
+    for (broker, neighbour, tree), held in tables.items():
+        assert known.table(broker, neighbour, tree, step) == held
+
+
 MERGERS_MERGE = {  # few draws of `experiments` have mergers that go into others
     "name": "tables",
     "overlay": {"kind": "random-tree", "brokers": 6, "latency": {"kind": "constant", "value": 2.0}},
@@ -98,6 +115,10 @@ def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(d
     assert list(of_trace(control, decisions, at).rows()) == seen[1]
     end = list(of_trace(control, decisions, ran.finished).rows())
     assert end == list(of_network(seen[0]).rows())
+    known = Knowledge(control.to_pandas(), decisions.to_pandas(), {})
+    steps = control.column("step").to_numpy()[control.column("time").to_numpy() <= at]
+    compare(known, seen[1], int(steps.max(initial=-1)) + 1)
+    compare(known, end, int(control.column("step").to_numpy().max(initial=-1)) + 1)
     sizes = Counter((b, n) for b, n, _, _, state, _ in end if state in (HELD, LEAVING))
     final = ran.tables["tables"].filter(ran.tables["tables"].column("final")).to_pylist()
     assert {(r["broker"], r["neighbour"]): r["entries"] for r in final if r["entries"]} == sizes
