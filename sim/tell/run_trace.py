@@ -46,10 +46,14 @@ class RunTrace:
         self.others = len(runs) - 1
         run = open_run(folder / "runs" / f"run={self.run_id}")
         self.arrow, self.record, self.parameters = run.read, run.record, run.parameters
+        self._frames: dict[str, pd.DataFrame] = {}
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
 
     def read(self, table: str) -> pd.DataFrame:
-        return self.arrow(table).to_pandas()
+        """A table, read once; nobody changes it."""
+        if table not in self._frames:
+            self._frames[table] = self.arrow(table).to_pandas()
+        return self._frames[table]
 
     def about(self, event: int, table: str) -> pd.DataFrame:
         """The rows of a table that are about an event."""

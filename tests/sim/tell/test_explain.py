@@ -24,7 +24,10 @@ def ran(folder, **settings):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"arrivals.kind": "preloaded"}, "for an entry that the trace does not tell; `coverlay tables {folder} --subscription {number}`"),
+        (
+            {"arrivals.kind": "preloaded"},
+            "for an entry that the trace does not tell; `coverlay tables {folder} --subscription {number}`",
+        ),
         ({"routing.strategy": "flooding"}, "as every event is"),
         ({"routing.strategy": "simple"}, "for the subscription itself"),
     ],

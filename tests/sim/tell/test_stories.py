@@ -108,7 +108,9 @@ def test_of_a_ranked_network_it_is_told_who_was_skipped_and_why(tmp_path, rank):
     run_sweep(small, tmp_path)
     lines = list(tell(small, tmp_path, 20))
     assert f"rank {rank}; those that most subscriptions match" in lines[0]
-    matched = [int(found[1]) for line in lines if (found := re.search(r"^  (\d+) of 120 subscriptions in force match", line))]
+    matched = [
+        int(found[1]) for line in lines if (found := re.search(r"^  (\d+) of 120 subscriptions in force match", line))
+    ]
     assert len(matched) == 20
     assert matched == sorted(matched, reverse=True)
     workload, trace = workload_of(small.runs[0].experiment, streams(1)), RunTrace(tmp_path, None)
