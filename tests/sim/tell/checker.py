@@ -19,6 +19,10 @@ from sim.experiment.plan import PlannedRun
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace
 
+TABLES = (
+    *("control", "decisions", "publications", "deliveries", "faults"),
+    *("operations", "published", "ranked", "links"),
+)
 TIME = r" +([\d.]+) ms  "
 LOST = {
     r"dropped: the queue of (?P<broker>\S+) was full": "queue-full",
@@ -33,22 +37,7 @@ class Claims:
 
     def __init__(self, run: PlannedRun, out: Path) -> None:
         trace = RunTrace(out, run.run_id)
-        self.rows: dict[str, list[dict[str, Any]]] = {
-            name: trace.read(name).to_dict("records")
-            for name in (
-                *[
-                    "control",
-                    "decisions",
-                    "publications",
-                    "deliveries",
-                    "faults",
-                    "operations",
-                    "published",
-                    "ranked",
-                    "links",
-                ],
-            )
-        }
+        self.rows: dict[str, list[dict[str, Any]]] = {name: trace.read(name).to_dict("records") for name in TABLES}
         self.numbers = {name: broker for broker, name in trace.names.items()}
         self.workload, self.run = workload_of(run.experiment, streams(run.seed)), run
         self.k, self.routing = run.experiment.matching.k, run.experiment.routing
@@ -366,11 +355,10 @@ class Claims:
                 counts["faults"] += 1
                 continue
             total = re.fullmatch(
-                r"([\d,]+) subscriptions in force match it; served: ([\d,]+) of them(?:, and ([\d,]+) that came later)?",
-                line,
+                r"(\d+) subscriptions in force match it; served: (\d+) of them(?:, and (\d+) that came later)?", line
             )
             if total:
-                found = [int((number or "0").replace(",", "")) for number in total.groups()]
+                found = [int(number or 0) for number in total.groups()]
                 assert found == [len(matching), len(matching & served.keys()), len(served.keys() - matching)]
                 continue
             lacking = re.fullmatch(r"  (\d+) (?:of (\d+) )?at (\S+) did not get it, (.*): ([\d, …]+)", line)
