@@ -32,12 +32,19 @@ LOST = {
 }
 
 
+def taken(pattern: str, sentence: str) -> re.Match[str]:
+    """The parts of a sentence, which must begin like this."""
+    found = re.match(pattern, sentence)
+    assert found, sentence
+    return found
+
+
 class Claims:
     """One run, and what can be said about it."""
 
     def __init__(self, run: PlannedRun, out: Path) -> None:
         trace = RunTrace(out, run.run_id)
-        self.rows: dict[str, list[dict[str, Any]]] = {name: trace.read(name).to_dict("records") for name in TABLES}
+        self.rows: dict[str, list[Any]] = {name: trace.read(name).to_dict("records") for name in TABLES}
         self.numbers = {name: broker for broker, name in trace.names.items()}
         self.workload, self.run = workload_of(run.experiment, streams(run.seed)), run
         self.k, self.routing = run.experiment.matching.k, run.experiment.routing
@@ -60,7 +67,7 @@ class Claims:
             after = [m["step"] for m in messages if m["target"] == row["broker"] and m["time"] >= row["time"]]
             self.wiped.setdefault(row["broker"], []).extend([min(after)] if after else [])
         self.hops = {(row["event"], row["target"]): row for row in self.rows["publications"]}
-        self.lost = {row["event"]: [] for row in self.rows["faults"]}
+        self.lost: dict[int, list[Any]] = {row["event"]: [] for row in self.rows["faults"]}
         for row in self.rows["faults"]:
             self.lost[row["event"]].append(row)
         routed = [(row["broker"], row["neighbour"], row["latency"]) for row in self.rows["links"] if row["routed"]]
@@ -236,18 +243,14 @@ class Claims:
         assert not any(self.matches(event, entry) for entry in held), "or it would have been sent"
         reason = why.removeprefix("not sent on, ")
         if not self.absent(event, subscription, step, reason):
-            asleep = re.fullmatch(
-                r"nothing advertised behind the link (\S+) → (\S+) overlapped (merger )?(\d+)", reason
+            asleep = reason.startswith("nothing advertised ")
+            sleeping = (
+                r"nothing advertised behind the link (?P<near>\S+) → (?P<far>\S+) overlapped (merger )?(?P<who>\d+)$"
             )
-            missing = re.fullmatch(r"(merger )?(\d+) had not come from (\S+) to (\S+)", reason)
-            assert asleep or missing, reason
-            merger, number, one, other = (
-                (asleep[3], asleep[4], asleep[1], asleep[2])
-                if asleep
-                else (missing[1], missing[2], missing[3], missing[4])
-            )
-            entry = -1 - int(number) if merger else int(number)
-            near, far = self.numbers[one], self.numbers[other]
+            missing = r"(merger )?(?P<who>\d+) had not come from (?P<near>\S+) to (?P<far>\S+)$"
+            said = taken(sleeping if asleep else missing, reason)
+            entry = -1 - int(said["who"]) if "merger" in reason else int(said["who"])
+            near, far = self.numbers[said["near"]], self.numbers[said["far"]]
             assert self.matches(event, entry), "it stands for the subscription"
             assert self.in_force(subscription, step)
             known = [self.table(near, source, tree, step) for source in (-1, *self.graph[near]) if source != far]
@@ -404,7 +407,7 @@ class Claims:
             return
         place = sorted(ranked, key=lambda s: (-scores[s], s)).index(subscription) + 1
         assert said.startswith(f"{score}, number {place} of {len(ranked)} that match")
-        if place <= self.k:
+        if place <= (self.k or 0):
             assert said.endswith(f", and so among the {self.k} best; it was not served: "
                                  "a change, fault or full queue was in the way")  # fmt: skip
             return
@@ -459,7 +462,7 @@ class Claims:
                 subscription = int(named[1])
                 assert not named[2] or self.numbers[named[2]] == self.homes[subscription]
             if line.startswith("Event "):
-                said = re.match(r"Event (\d+), published at (\S+): ", line)
+                said = taken(r"Event (\d+), published at (\S+): ", line)
                 event = int(said[1])
                 assert self.numbers[said[2]] == self.published[event]["broker"]
             elif line:
@@ -490,7 +493,7 @@ class Claims:
             )
         elif line.startswith("  Served at "):
             row = served[subscription]
-            said = re.match(
+            said = taken(
                 r"  Served at (\S+) as number (\d+), score (\S+), after (no|\d+) hops? and ([\d.]+) ms: ", line
             )
             assert self.numbers[said[1]] == row["broker"] == self.homes[subscription]
@@ -502,10 +505,10 @@ class Claims:
             assert int(line.split()[3].strip(",")) == len(behind) > 0
             assert subscription in behind
         elif line.startswith(("  Due and not served: ", f"  Among the {self.k} best and not served: ")):
-            assert int(re.search(r"served: (\d+), such as", line)[1]) == len(missed) > 0
+            assert int(taken(r".*served: (\d+), such as", line)[1]) == len(missed) > 0
             assert subscription in missed
         elif line.startswith("  Skipped: "):
-            said = re.fullmatch(rf"  Skipped: (\d+) that match rank behind the {self.k} best: (.*)\.", line)
+            said = taken(rf"  Skipped: (\d+) that match rank behind the {self.k} best: (.*)\.$", line)
             assert int(said[1]) == len(behind) > 0
             self.check_skipped(event, behind, said[2])
         elif line.startswith("  The best of them, with "):
@@ -564,7 +567,7 @@ class Claims:
         assert all(counts.get(where, 0) <= number for where, number in true.items()), (counts, true)
 
     def check_held_back(self, event: int, subscription: int, line: str) -> None:
-        said = re.match(
+        said = taken(
             r"    held back on (?:(\d+) of the (\d+) links|the one link) it had come to, covered by (.*)$", line
         )
         hop = self.hops[event, self.homes[subscription]]
