@@ -122,7 +122,7 @@ class WorldType(types.StructRef):
         self.name = f"World-{hashlib.sha256(repr(fields).encode()).hexdigest()[:16]}"
 
 
-class World(structref.StructRefProxy):  # type: ignore[misc]
+class World(structref.StructRefProxy):
     """A world that Python holds and passes to kernels."""
 
 

@@ -91,7 +91,7 @@ def leave_local(w: Any, broker: int, subscription: int) -> None:
 
 
 @inlined
-def _count(w: Any, node: int, change: int) -> int:
+def _count(w: Any, node: int, change: int) -> Any:
     """Count an entry that comes (1) or leaves (−1); returns its table, for a sieve's node that of its route."""
     run, route = w.run[0], np.int64(w.nodes[node].route)
     if route >= run.routes:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.filter_rows import FilterRows
 from broker.pruning import PrunedTable
 from covering.residue import EMPTY, Residue
 from routing.contract import RoutingOptions
@@ -135,7 +134,7 @@ def test_a_score_that_falls_exposes_widest_first():
 
 
 def test_a_pruned_table_shows_the_widest_of_what_comes_back():
-    table = PrunedTable(RoutingOptions(DOMAIN), FilterRows(2))
+    table = PrunedTable(RoutingOptions(DOMAIN))
     changes = []
     table._change_rows = lambda messages: changes.extend((kind, number) for kind, number, _ in messages)
     for number, filter in enumerate([interval(0, 8), interval(2, 3), interval(1, 5)]):

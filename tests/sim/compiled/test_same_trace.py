@@ -221,8 +221,8 @@ def test_auto_chooses_by_predicted_counts_and_says_why() -> None:
         run = plan({**data, **sections}).runs[0]
         return engine_for(run.experiment, workload_of(run.experiment, streams(1)), at_most, predicted)
 
-    assert chosen(FEW_MESSAGES) == ("simpy", "at most 400,000 messages are predicted, which take seconds")
-    assert chosen(FEW_MESSAGES + 1) == ("compiled", "more than 400,000 messages are predicted")
+    assert chosen(FEW_MESSAGES) == ("simpy", "at most 1,000,000 messages are predicted, which take seconds")
+    assert chosen(FEW_MESSAGES + 1) == ("compiled", "more than 1,000,000 messages are predicted")
     reason = "the compiled engine does not support routing.strategy = 'merging'"
     assert chosen(1e9, routing={"strategy": "merging"}) == ("simpy", reason)
     assert chosen(None, at_most=FEW_MESSAGES)[0] == "simpy"
