@@ -103,6 +103,7 @@ class GrowingArrays(NamedTuple):
     """The arrays that kernels replace by longer ones, of those that Python looks at."""
 
     nodes: Array
+    entries: Array
     decisions: Array
 
 
@@ -138,7 +139,7 @@ def world_of(arrays: Arrays) -> World:
 
 @kernel
 def growing(w: Any) -> Any:
-    return GrowingArrays(w.nodes, w.decisions)
+    return GrowingArrays(w.nodes, w.entries, w.decisions)
 
 
 inner = kernel(inner=True)  # only other kernels call it

@@ -31,6 +31,15 @@ def built(data: dict[str, Any]) -> tuple[Engine, Network]:
     return Engine(overlay, settings, workload, timeline, 0, stream), network
 
 
+def in_table(engine: Engine, number: int) -> list[int]:
+    """The subscriptions in a table."""
+    table = engine.arrays.tables[number]
+    entries = engine.growing.entries[table["first"] : table["first"] + table["used"]]
+    assert (np.diff(entries) > 0).all(), "in the order of filters"
+    found: list[int] = engine.arrays.filters["subscription"][entries].tolist()
+    return found
+
+
 def experiment(strategy: str, mode: str, trees: str = "spanning", **covering: Any) -> dict[str, Any]:
     return {
         "name": "bulk",
@@ -57,7 +66,7 @@ CASES = [
 @pytest.mark.parametrize("data", CASES, ids=lambda d: f"{d['routing']['strategy']}-{d['routing']['mode']}")
 def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> None:
     engine, network = built(data)
-    nodes, entries = engine.growing.nodes[: engine.arrays.run["nodes"][0]].copy(), engine.growing.entry_node
+    nodes = engine.growing.nodes[: engine.arrays.run["nodes"][0]].copy()
     if data["routing"]["strategy"] == "simple":  # everything is sent, and nothing is noted down about it
         nodes["coverer"] = SENT
     for route, row in enumerate(engine.arrays.routes):
@@ -73,8 +82,7 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
         suppressed = dict(zip(held["subscription"].tolist(), coverers.tolist(), strict=True))
         assert {s: coverer for s, (_, (coverer,)) in ledger.suppressed.items()} == suppressed
         table = part.at(int(row["target"])).tables[int(row["source"])]
-        rows = entries[row["row"] : row["row"] + row["entries"]]
-        assert sorted(table.filters) == sorted(nodes[rows]["subscription"].tolist())
+        assert sorted(table.filters) == sorted(in_table(engine, len(network.brokers) + route))
         for coverer, dependants in ledger._dependants.items():
             at = mine["first"][mine["subscription"] == coverer][0]
             chain = []
@@ -83,6 +91,8 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
                 at = nodes[at]["next"]
             assert chain == list(dependants), "in order of arrival: departures depend on it"
     assert [len(b.local) for b in network.brokers] == engine.arrays.brokers["local"].tolist()
+    for number, broker in enumerate(network.brokers):
+        assert sorted(broker.local.filters) == sorted(in_table(engine, number))
     messages = [operation.messages for operation in network._operations]
     assert engine.arrays.operations["messages"].tolist() == messages
     assert sum(messages) > 0
