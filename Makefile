@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test quick-tests mutants test-slow test-bounds lint java clean
+.PHONY: setup demo test quick-tests mutants test-slow test-bounds test-versions lint java clean
 
 setup: $(READY) java
 
@@ -59,6 +59,11 @@ test-slow: setup test-bounds
 # The suites of the compiled libraries once more, with every array access checked. Compiles everything for itself.
 test-bounds: setup
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -m "not slow" tests/covering tests/topk
+
+# The kernels' tests and a small experiment on the oldest and newest supported numba, numpy, networkx and pyspark, each set
+# in an environment of its own, and the tests of our hooks on every numba in between. Installs for minutes; prints a table.
+test-versions: setup
+	$(BIN)/python -m tests.versions.run
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

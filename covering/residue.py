@@ -104,6 +104,28 @@ class Residue:
                 return False
         return True
 
+    def strictness(self, box: NDArray[np.float64], integral: Sequence[bool] | None = None) -> tuple[int, int, int]:
+        """A key that orders residues of one box: smaller for one that admits what another does and more.
+
+        It counts attributes that an event must have although the box does not ask for them, attributes that are left
+        with a finite number of values, and the values that are lost, or, of such an attribute, the negated number left.
+        """
+        excluded, allowed = dict(self.excluded), dict(self.allowed)
+        demanded, limited, lost = 0, 0, 0
+        for attribute in excluded.keys() | allowed.keys():
+            low, high = float(box[attribute][0]), float(box[attribute][1])
+            whole = integral is not None and bool(integral[attribute])
+            demanded += math.isinf(low) and math.isinf(high)
+            without = _within(excluded.get(attribute, ()), low, high, whole)
+            if attribute not in allowed:
+                lost += len(without)
+                continue
+            left = len(set(_within(allowed[attribute], low, high, whole)) - set(without))
+            before = _count(low, high, whole)
+            limited += before is None
+            lost += (before or 0) - left
+        return demanded, limited, lost
+
 
 EMPTY = Residue()
 
@@ -120,10 +142,21 @@ def _contains(values: Values, value: float) -> bool:
 def _candidates(low: float, high: float, whole: bool, listed: Values | None, limit: int) -> list[float] | None:
     """The values an attribute can take, or None when more than `limit`: too many for the sets at hand."""
     if listed is not None:
-        return [v for v in listed if low <= v <= high and not (whole and not v.is_integer())]
+        return _within(listed, low, high, whole)
     if whole:
         if math.isinf(low) or math.isinf(high):
             return None
         first, last = math.ceil(low), math.floor(high)
         return None if last - first + 1 > limit else [float(v) for v in range(first, last + 1)]
     return [low] if low == high else None
+
+
+def _within(values: Values, low: float, high: float, whole: bool) -> list[float]:
+    return [v for v in values if low <= v <= high and not (whole and not v.is_integer())]
+
+
+def _count(low: float, high: float, whole: bool) -> int | None:
+    """How many values lie between two bounds; None: no end of them."""
+    if whole and not (math.isinf(low) or math.isinf(high)):
+        return math.floor(high) - math.ceil(low) + 1
+    return 1 if low == high else None

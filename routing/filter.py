@@ -15,7 +15,7 @@ Meaning, which every faster matcher is tested against:
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from covering.residue import EMPTY, Residue
 from covering.subtraction import PIECES, left_over
+from covering.widest_first import places
 
 Floats = NDArray[np.float64]
 
@@ -132,6 +133,22 @@ def contain_together(filters: list[Filter], other: Filter, integral: tuple[bool,
     boxes = np.array([f.box for f in filters])
     fit = all(f.residue.implied_by(other.box, other.residue, integral) for f in filters)
     return fit and bool(takes_no_more(boxes, other.box).all()) and left_over(other.box, boxes, PIECES)[0] == 0
+
+
+def widest_first(
+    filters: Mapping[int, Filter], domain: Floats, finer: Callable[[int, Filter], tuple[float, ...]]
+) -> list[int]:
+    """Subscriptions, ordered so that nothing precedes what contains it; what is alike in the order given.
+
+    `domain`: rows beyond the attributes of the filters, such as those for a rank, are left out.
+    `finer`: what decides between filters of the same box, smaller for what contains more.
+    """
+    names = list(filters)
+    if len(names) < 2:
+        return names
+    boxes = np.array([filters[name].box for name in names])
+    place = places(boxes, domain[: boxes.shape[1]], lambda row: finer(names[row], filters[names[row]]))
+    return [names[row] for row in np.argsort(place, kind="stable")]
 
 
 class FilterTable:

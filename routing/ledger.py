@@ -5,8 +5,9 @@ Rules (docs/design.md), each enforced here and verified by check():
 1. A subscription that the broker knows from anywhere but the neighbour is in exactly one state:
    *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it, or several that do so
    together. With advertisements there is a third: *dormant*, while nothing advertised behind the link overlaps it.
-2. When a sent subscription leaves, everything that it suppressed, alone or with others, is looked at again, and what
-   is exposed is sent before the unsubscription (make before break): at no time does an interest lack a representative.
+2. When a sent subscription leaves, everything that it suppressed, alone or with others, is looked at again, widest
+   first (covering/widest_first.py): nothing is sent just before what contains it. What is exposed is sent before the
+   unsubscription (make before break): at no time does an interest lack a representative.
 3. The coverer is stored, never derived again: an approximate search may miss today what it found yesterday.
 4. Lazy mode leaves entries upstream that a later, wider subscription covers; active mode retracts them, and
    what they suppressed is handed to the wider one (containment is transitive; hits are always verified). An entry
@@ -15,12 +16,12 @@ Rules (docs/design.md), each enforced here and verified by check():
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from routing.contract import LinkStrategy, Search
-from routing.filter import Filter, contain_together
+from routing.filter import Filter, contain_together, widest_first
 
 
 class Kind(IntEnum):
@@ -82,7 +83,7 @@ class LinkLedger:
         if subscription in self.suppressed:
             self._release(subscription)
             return []
-        return self._remove_sent(subscription)
+        return self._take_back([subscription])
 
     def tell(self, kind: Kind, subscription: int, filter: Filter) -> list[LedgerMessage]:
         """The messages to send, in order, now that the broker heard this."""
@@ -129,46 +130,40 @@ class LinkLedger:
     def reconsider(self) -> list[LedgerMessage]:
         """What to send after the advertisements behind the link changed: first what wakes, then what falls asleep."""
         assert self.wanted is not None
-        messages: list[LedgerMessage] = []
-        for subscription, filter in [item for item in self.dormant.items() if self.wanted(item[1])]:
+        woken = {subscription: filter for subscription, filter in self.dormant.items() if self.wanted(filter)}
+        for subscription in woken:
             del self.dormant[subscription]
-            messages += self._decide(subscription, filter, "forwarded")
-        for subscription in [sent for sent, filter in self.sent.items() if not self.wanted(filter)]:
-            if subscription in self.sent:  # what an earlier one exposed may have retracted it
-                messages += self._put_to_sleep(subscription)
-        return messages
-
-    def _put_to_sleep(self, subscription: int) -> list[LedgerMessage]:
-        """Take a sent entry back. What it alone covers overlaps no more than it does, so all of that sleeps too."""
-        filter = self.sent.pop(subscription)
-        self._structures_remove(subscription, filter)
-        held_back = {s: self.suppressed[s] for s in self._dependants.get(subscription, ())}
-        for dependant in held_back:
-            self._release(dependant)
-        asleep = {s: f for s, (f, coverers) in held_back.items() if len(coverers) == 1}
-        if subscription not in self.invented():
-            asleep[subscription] = filter
-        for sleeper, its_filter in asleep.items():
-            self.dormant[sleeper] = its_filter
-            self._record(sleeper, "dormant", Search(None, volume=0.0), None)
-        messages: list[LedgerMessage] = []
-        for dependant, (exposed, _) in held_back.items():
-            if dependant not in asleep:
-                messages += self._decide(dependant, exposed, "exposed")
-        return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
+        messages = self._decide_all(woken, "forwarded")
+        asleep = [sent for sent, filter in self.sent.items() if not self.wanted(filter)]
+        for subscription in asleep:
+            if subscription not in self.invented():
+                self.dormant[subscription] = self.sent[subscription]
+                self._record(subscription, "dormant", Search(None, volume=0.0), None)
+        return [*messages, *self._take_back(asleep)]
 
     def invented(self) -> set[int]:
         """Sent entries that no client asked for (mergers)."""
         return set()
 
-    def _remove_sent(self, subscription: int) -> list[LedgerMessage]:
-        """Take a sent entry back: first send what it exposes, then the unsubscription."""
-        filter = self.sent.pop(subscription)
-        self._structures_remove(subscription, filter)
-        # Release all before deciding on the first, which may retract what holds others back together with the leaver.
-        exposed = {dependant: self._release(dependant) for dependant in list(self._dependants.get(subscription, ()))}
-        messages = [m for dependant, its in exposed.items() for m in self._decide(dependant, its, "exposed")]
-        return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
+    def _take_back(self, subscriptions: Sequence[int]) -> list[LedgerMessage]:
+        """Take sent entries back: first send what they expose, then the unsubscriptions."""
+        leaving = {subscription: self.sent.pop(subscription) for subscription in subscriptions}
+        for subscription, filter in leaving.items():
+            self._structures_remove(subscription, filter)
+        # Release all before deciding on the first, which may retract what holds others back together with a leaver.
+        held_back = dict.fromkeys(d for subscription in leaving for d in self._dependants.get(subscription, ()))
+        exposed = {dependant: self._release(dependant) for dependant in held_back}
+        messages = self._decide_all(exposed, "exposed")
+        return [*messages, *((Kind.UNSUBSCRIBE, subscription, filter) for subscription, filter in leaving.items())]
+
+    def _decide_all(self, filters: Mapping[int, Filter], outcome_if_sent: str) -> list[LedgerMessage]:
+        """Decide about several, widest first: what is sent holds back what it contains."""
+        order = widest_first(filters, self.strategy.options.domain, self._finer)
+        return [message for s in order for message in self._decide(s, filters[s], outcome_if_sent)]
+
+    def _finer(self, subscription: int, filter: Filter) -> tuple[float, ...]:
+        """What decides between filters of the same box: smaller for what contains more."""
+        return filter.residue.strictness(filter.box, self.strategy.options.integral)
 
     def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[LedgerMessage]:
         if self.wanted is not None and not self.wanted(filter):

@@ -63,6 +63,10 @@ class Rank:
         weights = shares(filter.weights) if self.relative else filter.weights
         return np.append(weights, -float(subscription))
 
+    def standing(self, subscription: int, filter: Filter) -> tuple[float, ...]:
+        """A key that is smaller for what outranks another."""
+        return (*(-self.coordinates(subscription, filter)).tolist(), subscription)
+
     def group(self, filter: Filter) -> object:
         """Subscriptions of different groups never outrank each other for all events."""
         return None if self.by_score else filter.near

@@ -26,6 +26,7 @@ from coverlay import CoverlayError, quoted
 from sim.cli import terminal
 from sim.experiment import plan as plans
 from sim.experiment.engines import nobody
+from sim.experiment.folder_lock import FolderLock
 from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep
 from sim.tell.keep import keep
@@ -80,16 +81,17 @@ def run(
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     find_java()  # fail now rather than after the last run
     many = jobs or os.cpu_count() or 1
-    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(nobody) as update:
-        swept = run_sweep(plan, folder, SweepOptions(many, spark, resume, update))
-    for note in swept.warnings:
-        warnings.warn(note, stacklevel=2)
-    _refuse_broken(swept, folder)
-    keep(plan, folder, swept)
-    with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
-        results = analyze(folder, spark, say)
-        write_report(folder)
-    return results
+    with FolderLock(folder) as lock:
+        with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(nobody) as update:
+            swept = run_sweep(plan, folder, SweepOptions(many, spark, resume, update), lock)
+        for note in swept.warnings:
+            warnings.warn(note, stacklevel=2)
+        _refuse_broken(swept, folder)
+        keep(plan, folder, swept)
+        with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
+            results = analyze(folder, spark, say)
+            write_report(folder)
+        return results
 
 
 def _refuse_broken(swept: SweepResult, folder: Path) -> None:

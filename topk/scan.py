@@ -66,7 +66,7 @@ def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool
 
     An event is a box from low to high; a point event has them equal. A predicate holds where it meets the box.
     """
-    ids, scores, size = np.empty(k, np.int64), np.empty(k, np.float64), 0
+    ids, scores, size = np.empty(k, np.int64), np.empty(k, np.float64), np.int64(0)
     mask, total = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64)
     for start in range(0, used, BLOCK):
         stop = min(start + BLOCK, used)

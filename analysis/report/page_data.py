@@ -73,19 +73,25 @@ def _short(number: float) -> float:
 
 
 def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
-    """What a plot can have on its horizontal axis, each with its values in order and the value of each point."""
+    """What a plot can have on its horizontal axis, each with its values in order and the value of each point.
+
+    `said` is put before a value in the name of a line. A swept key may have one value only: other points lack it.
+    """
     found: list[dict[str, Any]] = []
 
     def add(name: str, texts: Mapping[str, str | None], numeric: bool, title: str) -> None:
         values = list(dict.fromkeys(text for text in texts.values() if text is not None))
-        if len(values) > 1 or (name == "strategy" and not found):
-            found.append({"name": name, "title": title, "values": values, "numeric": numeric, "of": texts})
+        said = f"{title.rpartition('.')[2]} " if numeric or (len(values) < 2 and name in swept) else ""
+        if len(values) > 1 or name in swept or (name == "strategy" and not found):
+            dimension = {"name": name, "title": title, "values": values, "numeric": numeric, "said": said, "of": texts}
+            found.append(dimension)
 
+    swept = summary.other_swept
     labels = {point: summary.labels(point) for point in summary.order}
     covering = {p: epsilon_text(have) if is_covering(have) else None for p, have in labels.items()}
     in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
     add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
-    for key in summary.other_swept:
+    for key in swept:
         values = {point: json.loads(point)[key] for point in summary.order if key in json.loads(point)}
         ordered = sorted(values.items(), key=lambda item: _number(item[1]))
         numeric = all(_number(value) < math.inf for value in values.values())

@@ -96,7 +96,7 @@ def next_range(walk: Any, bits: int, hilbert: bool, low: Words, high: Words) -> 
     while depth < 0 and level > 0:
         level -= 1
         if _open_level(lengths, level, limit, taken, cell, tried):
-            depth = _next_cube(0, bits - level, limit, taken, cell, tried)
+            depth = _next_cube(np.int64(0), bits - level, limit, taken, cell, tried)
     at[0], at[1] = level, depth
     if depth < 0:
         return -1

@@ -160,29 +160,44 @@ def load_overlay(
     """
     if latency is not None and latency_attribute is not None:
         raise CoverlayError("overlay.latency and overlay.latency_attribute exclude each other; give one of them")
-    names = LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
-    read = read_graph(path, () if latency is not None else names)
+    read = _read(path, latency is not None, latency_attribute)
     warnings = list(read.warnings)
-    links = sorted((min(u, v), max(u, v)) for u, v in read.graph.edges)
     if read.geographic and map is not None:
         raise CoverlayError(f"{path} gives latitude and longitude of its brokers, so overlay.map has nothing to place")
-    model: LatencyModel
-    if latency is not None:
-        model = latency_model(latency)
-    elif latency_attribute is not None or (links and read.timed):
-        model = Given(tuple(read.graph.edges[link]["latency"] for link in links))
-    elif read.geographic or map is not None:
-        model = GreatCircle()
-    elif read.placed:
-        model = Distance()
+    model = latency_model(latency) if latency is not None else _own_model(read, map is not None)
+    if latency is None and isinstance(model, Distance):
         rule = f"links take {model.per_unit:g} ms per unit of length; set overlay.latency to change that"
         warnings.append(f"{path} has x and y of its brokers and no latencies: {rule}")
-    else:
-        model = Constant()
+    elif latency is None and isinstance(model, Constant):
         warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
     area = None if map is None else read_map(map)
     places = rng.spawn(1)[0] if area else None
     return assemble(replace(read, warnings=tuple(warnings)), "file", model, rng, area, places, floor, path)
+
+
+def _read(path: str, latency_given: bool, latency_attribute: str | None) -> GraphFile:
+    names = LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
+    return read_graph(path, () if latency_given else names)
+
+
+def _own_model(read: GraphFile, on_map: bool) -> LatencyModel:
+    """The latencies that a file gives its links itself."""
+    links = sorted((min(u, v), max(u, v)) for u, v in read.graph.edges)
+    if links and read.timed:
+        return Given(tuple(read.graph.edges[link]["latency"] for link in links))
+    if read.geographic or on_map:
+        return GreatCircle()
+    return Distance() if read.placed else Constant()
+
+
+def latency_origin(path: str, latency_attribute: str | None = None, on_map: bool = False) -> str:
+    """Where the latencies of an overlay in a file come from, if no model of them is given."""
+    model = _own_model(_read(path, False, latency_attribute), on_map)
+    if isinstance(model, GreatCircle):
+        return f"its kilometres, at {model.ms_per_km:g} ms each"
+    if isinstance(model, Distance):
+        return f"its x and y, at {model.per_unit:g} ms per unit"
+    return f"{model.value:g} ms per link, the default" if isinstance(model, Constant) else "those in the file"
 
 
 def assemble(

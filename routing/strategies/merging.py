@@ -122,13 +122,12 @@ class MergingLedger(LinkLedger):
         messages = super().unsubscribe(subscription)
         for coverer in coverers:
             if coverer in self.mergers and not self._still_fits(coverer):
-                messages += self._withdraw(coverer)
+                messages += self._take_back([coverer])  # what it suppresses is decided anew first
         return messages
 
-    def _put_to_sleep(self, subscription: int) -> list[LedgerMessage]:
-        messages = super()._put_to_sleep(subscription)
-        self.mergers.discard(subscription)
-        return messages
+    def _take_back(self, subscriptions: Sequence[int]) -> list[LedgerMessage]:
+        self.mergers.difference_update(subscriptions)
+        return super()._take_back(subscriptions)
 
     def _still_fits(self, merger: int) -> bool:
         """Is the waste of a merger still within bounds, with what it suppresses now?"""
@@ -144,11 +143,6 @@ class MergingLedger(LinkLedger):
         # With a stricter residue than the merger's, a subscription asks for less than its box.
         boxes = [other.box for other in behind if other.residue == filter.residue]
         return unasked(filter.box, np.array(boxes).reshape(-1, *filter.box.shape), self.strategy.options.domain)
-
-    def _withdraw(self, merger: int) -> list[LedgerMessage]:
-        """Decide anew about everything that a merger suppresses, then take it back."""
-        self.mergers.discard(merger)
-        return self._remove_sent(merger)
 
     def _send(
         self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None

@@ -47,13 +47,16 @@ class OutrankingLedger(LinkLedger):
         exposed = {s: f for s, f, coverers in held if not self._stand_for(coverers, s, f)}
         for dependant in exposed:  # all, before deciding on one changes what holds the others back
             self._release(dependant)
-        messages = [m for s, f in exposed.items() for m in self._decide(s, f, "exposed")]
+        messages = self._decide_all(exposed, "exposed")
         # In active mode one of them may cover it now: it is retracted after all of them are sent, not before.
         first = [message for message in messages if message[:2] != (Kind.UNSUBSCRIBE, subscription)]
         return [*first, (Kind.RERANK if subscription in self.sent else Kind.UNSUBSCRIBE, subscription, filter)]
 
     def _outranks(self, coverer: int, subscription: int, filter: Filter) -> bool:
         return self.rank.outranks(coverer, self.sent[coverer], subscription, filter)
+
+    def _finer(self, subscription: int, filter: Filter) -> tuple[float, ...]:
+        return (*super()._finer(subscription, filter), *self.rank.standing(subscription, filter))
 
     def _stand_for(self, coverers: tuple[int, ...], subscription: int, filter: Filter) -> bool:
         integral = None if (whole := self.strategy.options.integral) is None else whole[: len(filter.box)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -21,11 +21,12 @@ from coverlay import CoverlayError, quoted
 from sim.capacity.load import Load, load_of
 from sim.capacity.search import LOWEST, Search
 from sim.experiment import plan as plans
+from sim.experiment.folder_lock import FolderLock
 from sim.experiment.kinds import by_key
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.predict import sample
 from sim.experiment.runner import run_folder
-from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, only_one, run_sweep
+from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, run_sweep
 from sim.random_streams import streams
 from sim.workloads.arrivals import arrival_options
 from sim.workloads.publishing import SCALED
@@ -91,11 +92,18 @@ def _refuse_unlimited(run: PlannedRun) -> None:
         )
 
 
-def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ONE) -> Capacity:
+def find(
+    first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ONE, lock: FolderLock | None = None
+) -> Capacity:
     """Search until every point has its rate, or none. Ends early when a run fails."""
+    with FolderLock(out) if lock is None else nullcontext(lock) as lock:
+        return _find(first, limit, out, options, lock)
+
+
+def _find(first: Plan, limit: float, out: Path, options: SweepOptions, lock: FolderLock) -> Capacity:
     searches = {_place(run.point)[0]: Search(checked_limit(limit)) for run in first.runs}
     found = Capacity(limit, first, searches)
-    asked = _known(first, out, options.resume)
+    asked = _known(first, out, options.resume, lock)
     options = replace(options, resume=True)  # keep what earlier rounds simulated
     while True:
         wanted = {(point, rate) for point, search in searches.items() for rate in search.ask()}
@@ -103,7 +111,7 @@ def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ON
             return found
         asked |= wanted
         found.plan = at_rates(first, asked)
-        result = run_sweep(found.plan, out, options)
+        result = run_sweep(found.plan, out, options, lock)
         options = replace(options, begun=ONE_BY_ONE.begun)  # only in the first round
         found.result.outcomes += result.outcomes
         found.result.failures += result.failures
@@ -129,16 +137,16 @@ def _place(point: Mapping[str, Any]) -> Place:
     return json.dumps(others, sort_keys=True), float(f"{point[RATE] * SECOND:.12g}")
 
 
-def _known(first: Plan, out: Path, resume: bool) -> set[Place]:
+def _known(first: Plan, out: Path, resume: bool, lock: FolderLock) -> set[Place]:
     """What an earlier search in this folder asked for; without --resume its runs are deleted."""
     found: set[Place] = set()
     for folder in run_folders(out) if (out / "runs").is_dir() else ():
         with suppress(CoverlayError, KeyError, TypeError):  # the sweep will refuse it
             found.add(_place(open_run(folder).point))
     if found and not resume:
-        with only_one(out):
-            for run in at_rates(first, found).runs:
-                rmtree(run_folder(out, run), ignore_errors=True)
+        lock.take()
+        for run in at_rates(first, found).runs:
+            rmtree(run_folder(out, run), ignore_errors=True)
         return set()
     return found
 

@@ -10,10 +10,13 @@ import argparse
 import logging
 import math
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from analysis.report.thresholds import Thresholds
 from coverlay import CoverlayError, __version__, refuse_other_systems
@@ -206,6 +209,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
     logging.getLogger().addHandler(logging.NullHandler())
+    with _sigterm_as_ctrl_c() as terminated:
+        return _status_of(options, terminated)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[list[int]]:
+    """`kill`, `timeout` and a system that shuts down end a command as Ctrl-C does; the list then holds the signal.
+
+    What else Ctrl-C does at that moment, e.g. cancel Spark's jobs, is done too. A shell may have told a command in the
+    background to ignore Ctrl-C; this it does not ignore.
+    """
+    received: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if callable(on_ctrl_c):
+            on_ctrl_c(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
+        yield received
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _status_of(options: argparse.Namespace, terminated: list[int]) -> int:
     try:
         refuse_other_systems()
         if options.verb in COMPILING:
@@ -224,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Only verbs that can be resumed have the option; the others leave what was there as it was.
         kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
         print(f"coverlay: stopped; {kept}", file=sys.stderr)
-        return 130
+        return 128 + (terminated[0] if terminated else signal.SIGINT)  # as shells report it
     except BrokenPipeError:  # `coverlay list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -35,43 +34,47 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    from sim.experiment.folder_lock import FolderLock
     from sim.experiment.plan import load
     from sim.experiment.sweep import run_sweep
 
     plan = load(options.experiment, _settings(options))
     out = options.out or Path("out") / Path(options.experiment).stem
     started = _begin(plan, options.jobs)
-    with progress(f"simulating {plan.name}") as update:
-        result = run_sweep(plan, out, _sweep_options(options, update))
-    _say_what_ran(result, started, out)
-    _report_failures(result, options.experiment, options.settings)
-    if not result.outcomes and not result.kept:
-        return _status(result)
-    return _finish(plan, out, result, options)
+    with FolderLock(out) as lock:
+        with progress(f"simulating {plan.name}") as update:
+            result = run_sweep(plan, out, _sweep_options(options, update), lock)
+        _say_what_ran(result, started, out)
+        _report_failures(result, options.experiment, options.settings)
+        if not result.outcomes and not result.kept:
+            return _status(result)
+        return _finish(plan, out, result, options)
 
 
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
     from sim.capacity.sentences import HEADERS, few, hasty, row, sentences
+    from sim.experiment.folder_lock import FolderLock
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
     out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
     started = _begin(plan, options.jobs)
     complain("these are the runs at the first rate; about ten more rates follow, each chosen by the results so far")
-    with progress(f"searching for the rate that {plan.name} holds") as update:
-        found = find(plan, limit, out, _sweep_options(options, update))
-    _say_what_ran(found.result, started, out)
-    if found.result.failures:
-        _report_failures(found.result, str(out / "experiment.toml"), [])
-        return _status(found.result)
-    answers = sentences(found.searches)  # refuses where no setting has an answer
-    print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
-    short = [*few(found.searches), *hasty(found.searches)]
-    _note(short)
-    plan = replace(found.plan, notes=(*found.plan.notes, *short))
-    return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
+    with FolderLock(out) as lock:
+        with progress(f"searching for the rate that {plan.name} holds") as update:
+            found = find(plan, limit, out, _sweep_options(options, update), lock)
+        _say_what_ran(found.result, started, out)
+        if found.result.failures:
+            _report_failures(found.result, str(out / "experiment.toml"), [])
+            return _status(found.result)
+        answers = sentences(found.searches)  # refuses where no setting has an answer
+        print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
+        short = [*few(found.searches), *hasty(found.searches)]
+        _note(short)
+        plan = replace(found.plan, notes=(*found.plan.notes, *short))
+        return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
 
 
 def _settings(options: argparse.Namespace) -> list[str]:
@@ -245,8 +248,6 @@ def reproduce(options: argparse.Namespace) -> int:
     chosen = documents if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
         complain(ledgers.coming(document, options.quick, figures))
-    # A run of hours is ended by `timeout` or `kill` as well as by a key: what was judged is kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(

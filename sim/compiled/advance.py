@@ -14,14 +14,14 @@ from typing import Any
 from coverlay import kernel
 from sim.compiled.calendar import pop
 from sim.compiled.link_ledgers import make_nodes
-from sim.compiled.processing import arrive, client_acts, must_wait, process
-from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
+from sim.compiled.processing import arrive, client_acts, process
+from sim.compiled.records import ACTING, EXPONENTIAL, NONE, WAITING, WOKEN
 from sim.compiled.state import inlined, inner
 from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
 
 # Why `advance` returns: nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be
-# updated; an event waits for tables to be built.
-DONE, DRAW, TAKE_TRACE, UPDATE, BUILD = 0, 1, 2, 3, 4
+# updated.
+DONE, DRAW, TAKE_TRACE, UPDATE = 0, 1, 2, 3
 BLOCK = 1 << 16  # rows of a trace table that are taken away at once, while they are still in a cache
 
 
@@ -66,18 +66,14 @@ def _sample_tables(w: Any) -> None:
 
 
 @kernel
-def advance(w: Any, residues: Any) -> int:
-    """Run until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD.
-
-    `residues`: those of the run; None if there are none and matching is exact, so that nothing is compiled for them.
-    """
+def advance(w: Any) -> int:
+    """Run until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE or UPDATE."""
     run, wires = w.run[0], w.wires
     servers, clients = len(wires), len(wires) + len(w.brokers)
-    m, broker = run.held, run.held_broker
-    run.held = -1
+    m, broker = NONE, NONE
     while True:
         if m >= 0:
-            process(w, m, broker, residues)
+            process(w, m, broker)
             if run.updates:
                 return UPDATE
         if run.begun >= 0:
@@ -89,7 +85,7 @@ def advance(w: Any, residues: Any) -> int:
         if max(run.control, run.decisions, run.publications, run.deliveries, run.faults) >= BLOCK:
             return TAKE_TRACE
         make_nodes(w, run.widest)
-        m, broker, arrives = -1, run.ended, False
+        m, broker, arrives = NONE, run.ended, False
         if broker >= 0:
             run.ended = -1
             m = dequeue(w, broker)
@@ -117,5 +113,3 @@ def advance(w: Any, residues: Any) -> int:
                     run.sampler = ACTING
         if arrives:
             m = arrive(w, m, broker)
-        if m >= 0 and must_wait(w, m, broker):
-            return BUILD

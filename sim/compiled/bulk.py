@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from sim.compiled.calendar import pop, push
 from sim.compiled.link_ledgers import forward_all, make_nodes, new_node, note_update
-from sim.compiled.matching import enter_local, enter_table, leave_table
 from sim.compiled.processing import new_operation, write_control
 from sim.compiled.records import SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined
+from sim.compiled.tables import enter_local, enter_table, leave_table
 from topk.kernels.rows import longer
 
 Ints = NDArray[np.int64]

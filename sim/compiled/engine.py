@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covering
-from broker import link_rows, local_rows
-from broker.residue_rows import PLAIN, Residues
-from broker.scratch import new_scratch
 from broker.settings import Settings
 from broker.transport import SERVICE_OPTIONS, WORK
 from covering.auto import AutoIndex
@@ -26,16 +23,19 @@ from covering.packed_words import Fields
 from covering.stats import boxes_per_page, footprint
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
-from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
+from sim.compiled.advance import BLOCK, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
-from sim.compiled.link_ledgers import update_ledgers, update_with_residues
+from sim.compiled.filters import order_filters, widest_places
+from sim.compiled.link_ledgers import update_ledgers
+from sim.compiled.residues import PLAIN, residue_arrays
 from sim.compiled.state import Arrays, GrowingArrays, growing, world_of
 from sim.compiled.support import compiled_as
+from sim.compiled.tables import fill_tables
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
 from sim.random_streams import Stream
 from sim.workloads import Workload
-from sim.workloads.arrivals import PUBLISH, Timeline
+from sim.workloads.arrivals import PUBLISH, UNSUBSCRIBE, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
@@ -65,7 +65,7 @@ class Engine:
         self._run["k"] = -1 if settings.k is None else settings.k
         self._run["samples"] = samples if len(timeline) else 0
         self._run["clients"] = self._run["sampler"] = r.ACTING
-        for name in ("outbox", "unused_message", "unused_index", "begun", "ended", "held"):
+        for name in ("outbox", "unused_message", "unused_index", "begun", "ended"):
             self._run[name] = -1
         self.arrays = Arrays(
             run=self._run,
@@ -91,6 +91,7 @@ class Engine:
         if len(timeline.preloaded):
             routes = self.topology.routes[: int(self._run["routes"][0])]
             load(self.world, self._update_ledgers, timeline.preloaded, routes, overlay.brokers)
+            fill_tables(self.world, self.arrays, self.growing, timeline.preloaded)
 
     @property
     def now(self) -> float:
@@ -105,14 +106,12 @@ class Engine:
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
         """Run until nothing is under way any more; `tell` is given the simulated time now and then."""
         world, updates = self.world, 0
-        while (stopped := advance(world, self._residues)) != DONE:
+        while (stopped := advance(world)) != DONE:
             if stopped == UPDATE:
                 self._update_ledgers()
                 updates += 1
             elif stopped == DRAW:
                 self._draw()
-            elif stopped == BUILD:
-                self._build_tables()
             else:
                 self.trace.take(self.growing.decisions)
             if stopped != UPDATE or updates % _TOLD_EVERY == 0:
@@ -120,10 +119,7 @@ class Engine:
         self.trace.take(self.growing.decisions)
 
     def _update_ledgers(self) -> None:
-        if self._extra is None:
-            update_ledgers(self.world, self._approximate, None)
-        else:
-            update_with_residues(self.world, self._approximate, *self._extra)
+        update_ledgers(self.world, self._approximate)
 
     def _draw(self) -> None:
         """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""
@@ -135,39 +131,6 @@ class Engine:
                 if records["drawn"][row] == _DRAWN_AHEAD:
                     rows[row] = getattr(stream, law)(_DRAWN_AHEAD)
                     records["drawn"][row] = 0
-
-    def _build_tables(self) -> None:
-        """Build the tables that are due among those that the held event asks."""
-        run, topology, least = self._run[0], self.topology, int(self._run["link_least"][0])
-        own = self._local_rows[int(run["held_broker"])]
-        if local_rows.stale(own):
-            ids = local_rows.build(own)
-            self.arrays.subscriptions["row"][ids] = np.arange(len(ids))
-        part = int(run["held_part"])
-        for near in topology.near[topology.near_first[part] : topology.near_first[part + 1]]:
-            route = int(near["route"])
-            if near["neighbour"] == run["held_source"] or route < 0:
-                continue
-            used, entries, built, read = topology.routes[["used", "entries", "built", "read"]][route].tolist()
-            if link_rows.table_is_due(used, entries, built, least, read, int(run["link_reads"])):
-                self._build_table(route, least)
-
-    def _build_table(self, route: int, least: int) -> None:
-        """LinkTable._build."""
-        table, rows, workload = self.topology.routes[route], self._link_rows[route], self.workload
-        grown, first = self.growing, int(table["row"])
-        entries = grown.entry_node[first : first + int(table["used"])]
-        entries = entries[entries >= 0]
-        if len(entries) < least:
-            link_rows.clear(rows, workload.lo.shape[1])
-        else:
-            subscriptions = grown.nodes["subscription"][entries]
-            lo, hi, mentioned = (a[subscriptions] for a in (workload.lo, workload.hi, workload.mentioned))
-            residue = self.arrays.subscriptions["residue"][subscriptions]
-            entries = entries[link_rows.build(rows, lo, hi, mentioned, residue, self.settings.routing.domain)]
-        grown.entry_node[first : first + len(entries)] = entries
-        grown.nodes["row"][entries] = np.arange(len(entries))
-        table["used"], table["built"], table["read"] = len(entries), link_rows.built(rows), 0
 
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
@@ -184,8 +147,6 @@ class Engine:
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
         approximate = run["first_method"][0] in (r.EMULATED, r.BUDGET)
         self._approximate = np.stack([quantiser.offset, quantiser.scale]) if approximate else None
-        run["link_reads"] = link_rows.READS
-        run["link_least"] = link_rows.least_of(len(routing.domain), routing.semantics)
 
     def _set_transport(self, stream: Stream) -> None:
         links, service, run = self.settings.links, dict(self.settings.service), self._run
@@ -244,7 +205,7 @@ class Engine:
         subscriptions = np.zeros(count, r.SUBSCRIPTION)
         subscriptions["home"], subscriptions["node"] = self.homes, -1
         subscriptions["score"] = workload.scores
-        relaxed = self.settings.routing.semantics == "relaxed"
+        self._run["relaxed"] = relaxed = self.settings.routing.semantics == "relaxed"
         if relaxed and count:
             subscriptions["group"] = _numbered(workload.mentioned)
         if self._run["strategy"][0] == r.IDENTITY and count:
@@ -256,41 +217,28 @@ class Engine:
             subscriptions["equal"] = _numbered(rows)
         self._run["groups"] = int(subscriptions["group"].max(initial=0)) + 1
         self._run["classes"] = count + 1
-        named, integral = _only_mentioned(workload.mentioned), self.settings.routing.integral
-        residues = Residues(workload.residues.values())
+        numbers, residues = residue_arrays(workload.residues.values())
         subscriptions["residue"] = PLAIN
         for row, residue in workload.residues.items():
-            subscriptions["residue"][row] = residues.number(residue)
-        whole = np.zeros(d, np.bool_) if integral is None else np.array(integral, np.bool_)
-        self._residues = residues.rows if workload.residues or relaxed else None
-        retracts = self.settings.mode != "lazy"
-        self._extra = (residues.rows, whole) if workload.residues or retracts else None
+            subscriptions["residue"][row] = numbers[residue]
+        if (line.kind == UNSUBSCRIBE).any() and self._run["strategy"][0] == r.COVERING:
+            subscriptions["place"] = widest_places(workload, self.settings.routing)
         timeline = np.empty(len(line), r.ACT)
         timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
         timeline["broker"] = line.broker
         return {
             "points": points,
             "subscriptions": subscriptions,
-            "mentioned": np.require(workload.mentioned, np.bool_, ["C", "W"]),
-            "weights": np.require(workload.weights, np.float64, ["C", "W"]),
+            **residues,
+            "integral": np.array(self.settings.routing.integral or [False] * d, np.bool_),
+            **order_filters(subscriptions, workload, self.settings.routing.domain),
             "events": np.require(workload.events, np.float64, ["C", "W"]),
-            "named": named,
-            **self._table_rows(residues, d),
             "timeline": timeline,
             "operations": np.zeros(int((line.kind != PUBLISH).sum()) + len(line.preloaded), r.OPERATION),
-            "entry_node": np.empty(0, np.int32),
-        }
-
-    def _table_rows(self, residues: Residues, dimensions: int) -> dict[str, Any]:
-        """The rows of the brokers' own tables and of the routes', all empty."""
-        scratch, semantics = new_scratch(dimensions), self.settings.routing.semantics
-        shared = dimensions, residues, scratch, semantics
-        matcher = self.settings.matcher
-        self._local_rows = [local_rows.new_rows(*shared, matcher) for _ in range(self.overlay.brokers)]
-        self._link_rows = [link_rows.new_rows(*shared) for _ in range(self._run["routes"][0])]  # sieves have none
-        return {
-            "local_rows": np.array([rows.address for rows in self._local_rows], np.int64),
-            "link_rows": np.array([rows.address for rows in self._link_rows], np.int64),
+            "tables": np.zeros(self.overlay.brokers + int(self._run["routes"][0]), r.TABLE),  # sieves have none
+            "entries": np.empty(0, np.int32),
+            "found_ids": np.empty(self._most_local, np.int64),
+            "found_scores": np.empty(self._most_local),
         }
 
     def _index_arrays(self) -> dict[str, Any]:
@@ -336,10 +284,3 @@ class Engine:
 def _numbered(rows: NDArray[Any]) -> NDArray[np.int64]:
     """Equal rows get equal numbers."""
     return np.unique(rows, axis=0, return_inverse=True)[1].astype(np.int64).reshape(-1)
-
-
-def _only_mentioned(mentioned: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Per subscription the attributes that it mentions, ascending, −1 after the last."""
-    width = max(1, int(mentioned.sum(axis=1).max(initial=0)))
-    order = np.argsort(~mentioned, axis=1, kind="stable")[:, :width]
-    return np.where(np.take_along_axis(mentioned, order, axis=1), order, -1).astype(np.int32)

@@ -13,7 +13,6 @@ import numpy as np
 from covering.slot_table import put_ids
 from coverlay import kernel
 from sim.compiled.link_strategies import chain_of, covered_by, find_cover, is_sieve, store, unstore
-from sim.compiled.matching import enter_table, leave_table
 from sim.compiled.records import (
     ABSENT,
     COVERING,
@@ -28,8 +27,9 @@ from sim.compiled.records import (
     UNSUBSCRIBE,
 )
 from sim.compiled.state import ONE_MORE, inlined, inner
+from sim.compiled.tables import enter_table, leave_table
 from sim.compiled.transport import send
-from topk.kernels.rows import longer
+from topk.kernels.rows import ascending, floats, ints, longer
 
 NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 
@@ -40,7 +40,7 @@ def new_node(w: Any, subscription: int, route: int) -> None:
     run = w.run[0]
     node = w.nodes[run.nodes]
     run.nodes += 1
-    node.subscription, node.route, node.child, node.row = subscription, route, -1, -1
+    node.subscription, node.route, node.child = subscription, route, -1
     node.coverer, node.first, node.last, node.next, node.previous = ABSENT, -1, -1, -1, -1
 
 
@@ -88,10 +88,10 @@ def _forget_dependant(w: Any, node: int) -> None:
 
 
 @inner
-def _tell(w: Any, node: int, kind: int, operation: int, hop: int, extra: Any) -> None:
+def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
     """Send a subscription or an unsubscription over the node's route; a sieve changes its table instead."""
     run, request = w.run[0], w.operations[operation]
-    if extra is not None and is_sieve(w, node):
+    if is_sieve(w, node):
         if kind == SUBSCRIBE:
             enter_table(w, node)
         else:
@@ -143,11 +143,11 @@ def _record(
 
 
 @inner
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any) -> None:
     """Take back sent nodes that are now covered; what they held back is now held back by the coverer."""
     nodes = w.nodes
     for node in others:
-        unstore(w, node, approximate, extra)
+        unstore(w, node, approximate)
         dependant = np.int64(nodes[node].first)
         nodes[node].first, nodes[node].last = -1, -1
         _suppress(w, node, coverer)
@@ -156,41 +156,62 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approx
             _suppress(w, dependant, coverer)
             dependant = following
         _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
-        _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
+        _tell(w, node, UNSUBSCRIBE, operation, hop)
 
 
 @inlined
-def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate, extra)
+    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
     else:
-        if extra is not None:
-            active = run.active or is_sieve(w, node)
-            if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
-                others = covered_by(w, node, extra)
-        store(w, node, approximate, extra)
+        active = run.active or is_sieve(w, node)
+        if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
+            others = covered_by(w, node)
+        store(w, node, approximate)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
-        _tell(w, node, SUBSCRIBE, operation, hop, extra)
-        if extra is not None and len(others):
-            _retract(w, others, node, operation, hop, approximate, extra)
+        _tell(w, node, SUBSCRIBE, operation, hop)
+        if len(others):
+            _retract(w, others, node, operation, hop, approximate)
 
 
 @inlined
-def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
+def _leave(w: Any, node: int, approximate: Any) -> bool:
     """A node leaves its route; False if it was held back, so that nothing has to be sent."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:
-        unstore(w, node, approximate, extra)
+        unstore(w, node, approximate)
     else:
         _forget_dependant(w, node)
     nodes[node].coverer = ABSENT
     return sent
+
+
+@inner
+def _dependants(w: Any, node: int) -> Any:
+    """What a leaving node held back, widest first, and no longer does."""
+    nodes, count, at = w.nodes, 0, np.int64(w.nodes[node].first)
+    if at < 0:
+        return w.no_nodes
+    while at >= 0:
+        count += 1
+        at = np.int64(nodes[at].next)
+    listed, at, i = ints(count), np.int64(nodes[node].first), 0
+    place = floats(count)
+    while at >= 0:
+        listed[i], place[i] = at, w.subscriptions[nodes[at].subscription].place
+        at = np.int64(nodes[at].next)
+        i += 1
+    nodes[node].first, nodes[node].last = -1, -1
+    order = ascending(place, 1.0)
+    for i in range(count):
+        order[i] = listed[order[i]]
+    return order
 
 
 @inlined
@@ -202,40 +223,31 @@ def note_update(w: Any, kind: int, first: int, last: int, operation: int, hop: i
 
 
 @kernel
-def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
+def update_ledgers(w: Any, approximate: Any) -> None:
     """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.
 
     `approximate`: for `zorder-emulated` and `budget` offsets and scales of a quantiser, which only the former reads;
     None for other methods, which compile neither.
-    `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
-    neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
-    Make before break: what the leaving entry exposes is sent first, then the unsubscription.
+    Make before break: what the leaving entry exposes is sent first, widest first, then the unsubscription.
     """
-    run, nodes, updates = w.run[0], w.nodes, w.updates
+    run, updates = w.run[0], w.updates
     for u in range(run.updates):
         kind, operation, hop = updates[u].kind, updates[u].operation, updates[u].hop
         for node in range(updates[u].first, updates[u].last):
-            at: Any = node
-            following, outcome = NONE, FORWARDED
+            at, outcome, exposed = np.int64(node), FORWARDED, w.no_nodes
+            count = np.int64(1)
             if kind == UNSUBSCRIBE:
-                if not _leave(w, node, approximate, extra):
+                if not _leave(w, node, approximate):
                     continue
-                at, outcome = np.int64(nodes[node].first), EXPOSED
-                nodes[node].first, nodes[node].last = -1, -1
-            while at >= 0:
+                exposed, outcome = _dependants(w, node), EXPOSED
+                count = np.int64(len(exposed))
+            for i in range(count):
                 if kind == UNSUBSCRIBE:
-                    following = np.int64(nodes[at].next)
-                _decide(w, at, outcome, operation, hop, approximate, extra)
-                at = following
+                    at = exposed[i]
+                _decide(w, at, outcome, operation, hop, approximate)
             if kind == UNSUBSCRIBE:
-                _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
+                _tell(w, node, UNSUBSCRIBE, operation, hop)
     run.updates = 0
-
-
-@kernel
-def update_with_residues(w: Any, approximate: Any, residues: Any, whole: Any) -> None:
-    """`update_ledgers` with `extra`, for Python: numba takes 100 µs to find the type of a structure in a tuple."""
-    update_ledgers(w, approximate, (residues, whole))
 
 
 @inlined
@@ -247,5 +259,5 @@ def forward_all(w: Any) -> None:
         for node in range(updates[u].first, updates[u].last):
             if kind == SUBSCRIBE:
                 _record(w, node, operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
-            _tell(w, node, kind, operation, hop, None)
+            _tell(w, node, kind, operation, hop)
     run.updates = 0

@@ -49,19 +49,19 @@ def _index_of(w: Any, node: int) -> int:
 
 
 @inner
-def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
+def _search_chain(w: Any, node: int, approximate: Any) -> Any:
     """(coverer or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and its exact twin."""
     run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
     before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
     may_miss = (run.gives_up and not sieve) or link.epsilon > 0.0
     exact: Any = -1 if may_miss and not run.ask_exact else 0
     query = w.points[subscription : subscription + 1]
-    witness, probes, cubes = np.int64(-1), 0, 0
+    witness, probes, cubes = np.int64(-1), np.int64(0), np.int64(0)
     capped: Any = False
     s = w.chains[chain_of(w, node)].first
     while s >= 0 and witness < 0:
         index = w.indexes[s]
-        if is_implied(w, extra, index.residue, subscription):
+        if is_implied(w, index.residue, subscription):
             asked += 1
             link.checks += 1
             if approximate is not None and index.method == EMULATED:
@@ -70,7 +70,7 @@ def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
                 )
                 cubes += looked
             else:
-                if approximate is not None and (extra is None or index.method == BUDGET):
+                if approximate is not None and index.method == BUDGET:
                     slot, looked, share, ended = search_largest(w, s, query)
                 else:
                     gives_up = -1 if sieve else run.node_budget
@@ -85,8 +85,7 @@ def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
                 link.hits += 1
             elif may_miss and run.ask_exact and any_at_all:
                 exact = 1
-            is_due = (run.auto or sieve) and link.checks >= index.next_review
-            if (approximate is None or extra is not None) and is_due:
+            if (run.auto or sieve) and link.checks >= index.next_review:
                 _review(w, s, link.checks, link.hits)
         s = index.next
     if asked != 1:
@@ -152,10 +151,10 @@ def _charge_covered(w: Any, s: int, epsilon: float) -> None:
 
 
 @inlined
-def find_cover(w: Any, node: int, approximate: Any, extra: Any) -> Any:
+def find_cover(w: Any, node: int, approximate: Any) -> Any:
     """As `_search_chain`, by whichever strategy the run has."""
     if w.run[0].strategy == COVERING:
-        return _search_chain(w, node, approximate, extra)
+        return _search_chain(w, node, approximate)
     _charge(w, EQUAL, np.int64(1))
     at = find_id(w.equal, w.keys, _key_of(w, node))
     if at >= 0:
@@ -170,14 +169,14 @@ def _key_of(w: Any, node: int) -> int:
 
 
 @inlined
-def _rebuild_if_due(w: Any, s: int, approximate: Any, extra: Any) -> None:
+def _rebuild_if_due(w: Any, s: int, approximate: Any) -> None:
     """After an addition or a removal. Where searches are approximate, only sieves have indexes with a static part."""
-    if (approximate is None or extra is not None) and covers.needs_rebuild(w, s):
+    if covers.needs_rebuild(w, s):
         covers.rebuild(w, s)
 
 
 @inlined
-def store(w: Any, node: int, approximate: Any, extra: Any) -> None:
+def store(w: Any, node: int, approximate: Any) -> None:
     """A node is sent from now on."""
     run, row = w.run[0], w.nodes[node]
     row.coverer = SENT
@@ -191,14 +190,14 @@ def store(w: Any, node: int, approximate: Any, extra: Any) -> None:
         if approximate is not None and w.indexes[s].method == BUDGET:
             rank_last(w, s)
         else:
-            _rebuild_if_due(w, s, approximate, extra)
+            _rebuild_if_due(w, s, approximate)
     elif run.strategy == IDENTITY:
         w.keys[node] = _key_of(w, node)
         put_ids(w.equal, w.keys, node, node + 1)
 
 
 @inlined
-def unstore(w: Any, node: int, approximate: Any, extra: Any) -> None:
+def unstore(w: Any, node: int, approximate: Any) -> None:
     """A node is no longer sent."""
     run = w.run[0]
     if run.strategy == COVERING:
@@ -210,13 +209,13 @@ def unstore(w: Any, node: int, approximate: Any, extra: Any) -> None:
         if w.indexes[s].held == 0:
             covers.drop_index(w, chain_of(w, node), s)
         else:
-            _rebuild_if_due(w, s, approximate, extra)
+            _rebuild_if_due(w, s, approximate)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
 
 
 @inner
-def covered_by(w: Any, node: int, extra: Any) -> Any:
+def covered_by(w: Any, node: int) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
     subscription, first, held = np.int64(w.nodes[node].subscription), w.chains[chain_of(w, node)].first, 0
     s = first
@@ -229,7 +228,7 @@ def covered_by(w: Any, node: int, extra: Any) -> Any:
         owners = covers.owners_of(w, s)
         for slot in covers.covered(w, s, w.points[subscription]):
             name = np.int64(w.nodes[owners[slot]].subscription)
-            if is_implied(w, extra, w.subscriptions[subscription].residue, name):
+            if is_implied(w, w.subscriptions[subscription].residue, name):
                 found[count], names[count] = owners[slot], name
                 count += 1
         s = w.indexes[s].next

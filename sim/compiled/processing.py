@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from broker.local_rows import find_best, local_at
 from sim.compiled.link_ledgers import forward_all, new_node, note_update
-from sim.compiled.matching import behind, enter_local, enter_table, leave_local, leave_table, tables_are_due
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined, inner
+from sim.compiled.tables import any_match, enter_local, enter_table, find_best, leave_local, leave_table
 from sim.compiled.transport import enqueue, new_message, release, send
 
 
@@ -91,37 +90,33 @@ def _control(w: Any, m: int, broker: int) -> None:
 
 
 @inner
-def _publication(w: Any, m: int, broker: int, residues: Any) -> None:
+def _publication(w: Any, m: int, broker: int) -> None:
     """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
     run, message = w.run[0], w.messages[m]
     event, hop, part, wire, parent = message.node, message.hop, message.part, message.wire, message.parent
     published, sent = message.published, message.sent
     release(w, m)
     values = w.events[event]
-    own = local_at(w.local_rows[broker])
-    served, matcher_entries, matcher_nodes = find_best(own, values, run.k, residues)
-    ids, scores = own.scratch.ids, own.scratch.scores
+    served, matcher_entries = find_best(w, broker, values)
     for i in range(served):
         delivery = w.deliveries[run.deliveries]
         run.deliveries += 1
-        delivery.event, delivery.subscription, delivery.broker, delivery.rank = event, ids[i], broker, i + 1
-        delivery.hops, delivery.score = hop, scores[i]  # times follow when the service is known
+        delivery.event, delivery.subscription, delivery.broker, delivery.rank = event, w.found_ids[i], broker, i + 1
+        delivery.hops, delivery.score = hop, w.found_scores[i]  # times follow when the service is known
     source, latency = -1, 0.0
     if wire >= 0:
         source, latency = w.wires[wire].source, w.wires[wire].latency
     number, forwarded = run.publications_before + run.publications, 0
-    asked, sliced, compared, blocks = 0, 0, 0, 0
+    asked, compared = 0, 0
     for at in range(w.near_first[part], w.near_first[part + 1]):
         near = w.near[at]
         if near.neighbour == source:
             continue
         wanted = near.route == EVERYTHING
-        if near.route >= 0 and w.routes[near.route].entries:
-            wanted, in_slices, entries, looked = behind(w, near.route, values, residues)
+        if near.route >= 0 and w.tables[len(w.brokers) + near.route].used:
+            wanted, entries = any_match(w, near.route, values)
             asked += 1
-            sliced += in_slices
             compared += entries
-            blocks += looked
         if wanted:
             forwarded += 1
             m = send(w, near.wire, PUBLISH, event, NONE, hop + 1)
@@ -131,8 +126,8 @@ def _publication(w: Any, m: int, broker: int, residues: Any) -> None:
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
     row.served, row.forwarded, row.parent = served, forwarded, parent
-    row.matcher_entries, row.matcher_nodes = matcher_entries, matcher_nodes
-    row.tables_asked, row.sliced, row.compared, row.blocks = asked, sliced, compared, blocks
+    row.matcher_entries, row.tables_asked, row.compared = matcher_entries, asked, compared
+    row.matcher_nodes, row.sliced, row.blocks = 0, 0, 0  # only other matchers and ranked tables count these
     row.on_tables, row.on_matching = 0.0, 0.0
     run.publications += 1
     run.step += 1
@@ -140,22 +135,9 @@ def _publication(w: Any, m: int, broker: int, residues: Any) -> None:
 
 
 @inlined
-def must_wait(w: Any, m: int, broker: int) -> bool:
-    """Is the message an event that asks a table that Python has to build first? It is held until then."""
-    run, message = w.run[0], w.messages[m]
-    if message.kind != PUBLISH:
-        return False
-    source = w.wires[message.wire].source if message.wire >= 0 else -1
-    if not tables_are_due(w, broker, message.part, source):
-        return False
-    run.held, run.held_broker, run.held_part, run.held_source = m, broker, message.part, source
-    return True
-
-
-@inlined
-def process(w: Any, m: int, broker: int, residues: Any) -> None:
+def process(w: Any, m: int, broker: int) -> None:
     if w.messages[m].kind == PUBLISH:
-        _publication(w, m, broker, residues)
+        _publication(w, m, broker)
     else:
         _control(w, m, broker)
         if w.run[0].strategy == SIMPLE:

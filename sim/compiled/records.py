@@ -83,8 +83,6 @@ RUN = _record(
     "widest",  # most routes that lead on from a broker
     # How events are matched:
     "k",  # −1: all
-    "link_least",  # changes of a table that are worth a new static part
-    "link_reads",  # and entries looked at, per entry
     # Transport:
     "service",
     "capacity",  # of a broker's queue, −1: any number
@@ -100,7 +98,6 @@ RUN = _record(
     "ended",  # the broker whose service ended just now and may begin the next one, −1: none
     "finishing",  # the operation of the message of `begun`, −1: none
     "pages round_trips",  # of the search for the current decision
-    "held held_broker held_part held_source",  # an event that waits for tables to be built, −1: none; where, from whom
     "outbox outbox_last",  # messages that a broker has sent and that are not on their wires yet
     "unused_message unused_index",  # the first of a list, −1: none
     "publications_before",  # rows of the trace that were taken away
@@ -113,8 +110,8 @@ RUN = _record(
     # `searching`: time of the searches for covers that the message of `begun` caused; `took`: of the current decision.
     floats="bandwidth jitter service_base service_slope now searching took",
     # `gives_up`: a search may end before all possible covers were seen; `auto`: the covering method is chosen again and
-    # again; `prunes`: there are sieves; `served_event`: the message of `begun` is an event.
-    flags="active ask_exact gives_up auto prunes only_latency loading served_event",
+    # again; `prunes`: there are sieves; `served_event`: the message of `begun` is an event; `relaxed`: matching is.
+    flags="active ask_exact gives_up auto prunes only_latency loading served_event relaxed",
 )
 WIRE = _record(
     "source target",
@@ -131,24 +128,23 @@ ROUTE = _record(
     "part",  # of the target: who hears of it next
     "numerator shift",  # 1 − ε = numerator / 2^shift
     "checks hits",  # what FilterIndex.stats counts, with `volume`
-    "row capacity used entries",  # the table at the target: first place, capacity, places in use, entries
-    "built",  # places of its static part
-    "read",  # entries that events have looked at since it was built
     floats="epsilon volume",
 )
+TABLE = _record("first capacity used")  # its run of `entries`
+FILTER = _record("subscription residue", floats="score")
 NEAR = _record("neighbour wire route part")
 SUBSCRIPTION = _record(
     "home",
     "node",  # the first of its nodes at home
-    "row",  # among its home's clients
+    "by_width by_score",  # its places in the two orders of filters
     "residue group",
     "equal",  # its class
+    "place",  # among all, widest first; equal ones share it (covering/widest_first.py)
     floats="score",
 )
 NODE = _record(  # by far the most rows, hence 32 bits
     "subscription route",
     "child",  # the first of its nodes at the route's target
-    "row",  # in the table at the route's target, from the table's first entry
     "slot",  # in the covering index of the route, if it is sent
     "coverer",  # a node of the same route, SENT or ABSENT
     "first last next previous",  # what it suppresses, in order of arrival
@@ -174,7 +170,6 @@ BROKER = _record(
     "outbox outbox_last",  # what the message in service sends when its service ends
     "finishing",  # the operation of that message, −1: none
     "drawn",  # random numbers used of its row of `service_draws`
-    flags="changed",  # its clients' subscriptions, since the last event
 )
 # What work costs, by the names of broker/work.py; for the other three see covering/stats.py.
 PRICES = _record(floats=" ".join(field.name for field in fields(Prices) if field.name != "search"))

@@ -1,8 +1,9 @@
 """The state of a run: arrays of records (records.py), all in one structure that every kernel takes whole.
 
 A kernel takes a `world` as its first argument, `w`, and writes `w.nodes[i].route`. It is one word to pass on, and a
-kernel can put a longer array in the place of a full one (topk/kernels/structures.py). Python keeps the arrays that are
-never replaced and asks `growing` for the others.
+kernel can put a longer array in the place of a full one: numba's `structref`. Python keeps the arrays that are never
+replaced and asks `growing` for the others. Reading an array from a world counts a reference, which takes as long as ten
+comparisons: a loop that is hot reads its arrays before it begins (tables.py).
 
 An array is replaced only between two messages (`nodes`), or by the one function that fills it. So an array that was
 read from the world, and a record such as `node = w.nodes[i]`, stay valid while a message is processed.
@@ -10,15 +11,16 @@ read from the world, and a record such as `node = w.nodes[i]`, stay valid while 
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numba import from_dtype, typeof, types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled import records as r
-from topk.kernels.structures import kept, put_fields, structure
 
 Array = NDArray[Any]
 Ints = Annotated[Array, np.int64]
@@ -41,10 +43,17 @@ class Arrays(NamedTuple):
     # Subscriptions, events, and what clients do:
     subscriptions: Annotated[Array, r.SUBSCRIPTION]
     points: Matrix  # (−lo, hi) of each attribute: one box contains another where no coordinate is smaller
-    mentioned: Annotated[Array, np.bool_, 2]
+    residue_first: Ints  # see residues.py: of each residue its first term; of each term …
+    residue_attribute: Ints
+    residue_listed: Ints  # 1: the values are the allowed ones, 0: they are excluded
+    residue_value_first: Ints
+    residue_values: Numbers
+    integral: Annotated[Array, np.bool_]  # attributes that take only whole values
+    filters: Annotated[Array, r.FILTER]  # in both orders, see filters.py; of each …
+    named: Annotated[Array, np.int32, 2]  # … the attributes that it mentions, −1 after the last, and of these …
+    lo: Matrix
+    hi: Matrix
     weights: Matrix
-    named: Annotated[Array, np.int32, 2]  # the attributes that a subscription mentions, −1 after the last
-    local_rows: Ints  # the clients' subscriptions: the address of a LocalRows per broker
     events: Matrix
     timeline: Annotated[Array, r.ACT]
     operations: Annotated[Array, r.OPERATION]
@@ -59,8 +68,10 @@ class Arrays(NamedTuple):
     nodes: Annotated[Array, r.NODE]
     keys: Ints  # identity routing: (route, class) of a node
     equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
-    entry_node: Annotated[Array, np.int32]  # the node at each place of the tables, −1 if it left
-    link_rows: Ints  # their bounds: the address of a LinkRows per route
+    tables: Annotated[Array, r.TABLE]  # per broker its clients', then per route that at its target
+    entries: Annotated[Array, np.int32]  # the filters in each table, ascending
+    found_ids: Ints  # the best of a broker's clients for the current event
+    found_scores: Numbers
     updates: Annotated[Array, r.UPDATE]  # pending updates of ledgers: one, or many while loading
     passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py
     # Covering indexes, see covers.py:
@@ -92,7 +103,6 @@ class GrowingArrays(NamedTuple):
     """The arrays that kernels replace by longer ones, of those that Python looks at."""
 
     nodes: Array
-    entry_node: Array
     decisions: Array
 
 
@@ -101,26 +111,34 @@ def _rows(kind: Any, dimensions: int = 1) -> types.Array:
 
 
 _TYPES = {name: _rows(*hint.__metadata__) for name, hint in get_type_hints(Arrays, include_extras=True).items()}
-World, _ = structure("World", **{name: _TYPES[name] for name in Arrays._fields})
 
 
-def world_of(arrays: Arrays) -> Any:
+@structref.register
+class WorldType(types.StructRef):
+    """Named by a digest; otherwise the types of fifty arrays would be part of every symbol of the compiled code."""
+
+    def __init__(self, fields: Any) -> None:
+        super().__init__(fields)
+        self.name = f"World-{hashlib.sha256(repr(fields).encode()).hexdigest()[:16]}"
+
+
+class World(structref.StructRefProxy):
+    """A world that Python holds and passes to kernels."""
+
+
+structref.define_proxy(World, WorldType, list(Arrays._fields))
+
+
+def world_of(arrays: Arrays) -> World:
     """A world made of arrays, which must be of the types above: others would compile everything again."""
     for name, array in zip(Arrays._fields, arrays, strict=True):
         assert typeof(array) == _TYPES[name], f"{name} is {typeof(array)}, not {_TYPES[name]}"
-    world = World()
-    _put(world, arrays)
-    return world
-
-
-@kernel
-def _put(w: Any, arrays: Any) -> None:
-    put_fields(w, arrays)
+    return World(*arrays)
 
 
 @kernel
 def growing(w: Any) -> Any:
-    return GrowingArrays(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
+    return GrowingArrays(w.nodes, w.decisions)
 
 
 inner = kernel(inner=True)  # only other kernels call it

@@ -205,7 +205,7 @@ def _work_time(w: Any, local: int) -> float:
     run, prices, took = w.run[0], w.prices[0], 0.0
     if run.served_event:
         row = w.publications[run.publications - 1]
-        row.on_tables = tables_time(prices, row.tables_asked, row.sliced, row.compared, row.blocks)
+        row.on_tables = tables_time(prices, row.tables_asked, row.compared)
         if local > 0:
             row.on_matching = matching_time(prices, row.matcher_entries, row.matcher_nodes)
         sent = row.forwarded * _size(w, PUBLISH)

@@ -35,7 +35,8 @@ def workload_of(experiment: Experiment, stream: Stream) -> Workload:
     section = experiment.workload
     if section.from_files:
         overlay = overlay_of(experiment, stream)  # files may call brokers by name
-        return load_workload(section.subscriptions_file, section.events_file, experiment.schema_, overlay.called)
+        files = section.subscriptions_file, section.events_file
+        return load_workload(*files, experiment.schema_, overlay.called, section.time_unit)
     size = {"attributes": section.attributes, "subscriptions": section.subscriptions, "events": section.events}
     return generate(section.kind, stream, **size, **section.options)
 

@@ -20,6 +20,7 @@ from sim.experiment.config_base import Count, File, OpenSection, Positive, Secti
 from sim.experiment.effects import PROFILE, NoEffect
 from sim.experiment.faults import read_faults
 from sim.workloads import arrivals
+from sim.workloads.times import Unit
 
 MOST_BROKERS = 1_000_000  # NetworkX needs about a kilobyte for each, before a message is sent
 MOST_ATTRIBUTES = 10_000  # boxes are dense: every subscription has bounds for each
@@ -112,6 +113,9 @@ class WorkloadSection(OpenSection):
     ] = "zipf"
     subscriptions_file: Annotated[File, Key("your own subscriptions: CSV, Parquet or JSON lines")] = None
     events_file: Annotated[File, Key("your own events: CSV, Parquet or JSON lines")] = None
+    time_unit: Annotated[
+        Unit, NoEffect(reasons.no_recorded_times, unless="ms"), Key("unit of the times in your own files")
+    ] = "ms"
     attributes: Annotated[
         int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files), Key("attributes of an event")
     ] = 2

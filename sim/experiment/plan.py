@@ -32,6 +32,7 @@ from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import assign, lookup
 from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.kinds import by_key
+from sim.experiment.latency_origins import differing_origins
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous
 from sim.experiment.shipped import shipped
 from sim.experiment.toml_text import read_toml
@@ -120,6 +121,7 @@ def plan(
     if len(different) < len(points):
         distinct = "all the same" if len(different) == 1 else f"only {len(different)} different ones"
         notes.append(f"{len(points)} points are {distinct}, and equal ones are run once")
+    notes += differing_origins(point.experiment.overlay for point in different.values())
     digests: dict[str, str] = {}
     runs = []
     for point in different.values():

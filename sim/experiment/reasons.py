@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import covering
 from routing.strategies import STRATEGIES
+from sim.workloads import workload_options
 from sim.workloads.arrivals import INTEREST
+from sim.workloads.begen import Begen
 from sim.workloads.publishing import BURSTY, SCALED
 from sim.workloads.tables import gives
 
@@ -63,7 +65,8 @@ def exact_search(e: Experiment) -> str | None:
 node_budget_ends = _first(no_method, _if(lambda e: "node_budget" in e.covering.options, "covering.node_budget is set"))
 attributes_alike = _if(
     lambda e: (
-        e.workload.kind in ("begen", "located") and e.workload.options.get("distribution", "uniform") == "uniform"
+        "distribution" in workload_options(e.workload.kind)
+        and e.workload.options.get("distribution", Begen.distribution) == "uniform"
     ),
     'workload.distribution is "uniform"',
 )
@@ -112,6 +115,10 @@ _by_interest = _if(lambda e: e.arrivals.options.get("attach") == INTEREST, _ever
 homes_not_drawn = _first(_homes_in_file, _by_interest)
 publishers_not_drawn = _first(_publishers_in_file, _by_interest)
 subscriptions_timed = _in_file("subscriptions_file", "time")
+no_recorded_times = _if(
+    lambda e: not subscriptions_timed(e) and not gives(e.workload.events_file, "time"),
+    "no file of yours has a column 'time'",
+)
 no_bursts = _if(lambda e: e.arrivals.publishing != BURSTY, f'it is for arrivals.publishing = "{BURSTY}"')
 
 

@@ -20,22 +20,22 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
-from coverlay import CoverlayError, __version__, refuse_other_systems
+from coverlay import CoverlayError, __version__
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
+from sim.experiment.folder_lock import FolderLock
 from sim.experiment.kinds import by_key
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, parse_setting
 from sim.experiment.runner import RUNS_KEPT, Outcome, execute, run_folder
 from sim.experiment.toml_text import to_toml, toml_value
 
-LOCK = ".lock"  # in the output folder; held while a sweep writes there
 TICK = 0.25  # seconds between two reports of progress
 ORPHAN_CHECK = 0.5  # seconds between two checks that the parent process still exists
 DIED = "its process died, most likely because the machine ran out of memory; make the run smaller"
@@ -126,31 +126,36 @@ class SweepOptions:
 ONE_BY_ONE = SweepOptions()  # in this process, without progress
 
 
-def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> SweepResult:
-    """Run all runs of a plan, or with `resume` those that are missing."""
+def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE, lock: FolderLock | None = None) -> SweepResult:
+    """Run all runs of a plan, or with `resume` those that are missing.
+
+    The folder is locked until the sweep ends, or as long as a `lock` is held by who also writes what comes after it.
+    """
     check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
-    with _writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    with only_one(out) as lock:
+    with FolderLock(out) if lock is None else nullcontext(lock) as lock:
+        locked = lock.take()
         replaced = _replaced(plan, out)
         _write_experiment(plan, out)
-        remove_leftovers(out / "runs", "run=*")
+        remove_leftovers(out / "runs", "run=*")  # of a sweep that was killed
         kept = {run.run_id: found for run in plan.runs if options.resume and (found := _kept(out, run))}
         todo = sorted((run for run in plan.runs if run.run_id not in kept), key=_turn)
         made_by = Counter(json.loads(o.record["versions"]).get("coverlay", "unknown") for o in kept.values())
         result = SweepResult(kept=len(kept), kept_broken=[o for o in kept.values() if o.broken], replaced=replaced)
         result.kept_by |= made_by
-        executing = _Executing(todo, out, options, lock, result.kept)
+        executing = _Executing(todo, out, options, locked, result.kept)
         executing.report()
-        with closing(executing.attempts()) as attempts:
-            for attempt in attempts:
-                if isinstance(attempt, Outcome):
-                    result.outcomes.append(attempt)
-                elif attempt.unwritable:
-                    raise CannotWrite(attempt.message)
-                else:
-                    result.failures.append(attempt)
+        try:
+            with closing(executing.attempts()) as attempts:
+                for attempt in attempts:
+                    if isinstance(attempt, Outcome):
+                        result.outcomes.append(attempt)
+                    elif attempt.unwritable:
+                        raise CannotWrite(attempt.message)
+                    else:
+                        result.failures.append(attempt)
+        finally:
+            remove_leftovers(out / "runs", "run=*")  # of processes that were stopped
     return result
 
 
@@ -236,9 +241,19 @@ class _Executing:
             except BrokenProcessPool:
                 return Failure(run, DIED, is_input=False)
 
-    def _pool(self, jobs: int) -> ProcessPoolExecutor:
+    @contextmanager
+    def _pool(self, jobs: int) -> Iterator[ProcessPoolExecutor]:
+        """Processes that end with the block, at once where an exception ends it: nobody wants their runs any more."""
         known = os.getpid(), self._lock, self._shares
-        return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=known)
+        others = multiprocessing.active_children()
+        with ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=known) as pool:
+            try:
+                yield pool
+            except BaseException:
+                for process in multiprocessing.active_children():
+                    if process not in others:
+                        process.terminate()
+                raise
 
     def _on_spark(self, master: str) -> Iterator[tuple[PlannedRun, Attempt]]:
         """One Spark job of one task per run; executors must see the output folder and have Coverlay installed.
@@ -272,7 +287,8 @@ def _begin_worker(parent: int, lock: int, shares: Any) -> None:
     """A worker must not outlive its parent or keep the parent's lock, and an interrupt ends it silently."""
     global _shares
     _shares = shares
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for end in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(end, signal.SIG_DFL)
     if multiprocessing.get_start_method() == "fork":  # else the lock is not inherited
         os.close(lock)
 
@@ -341,32 +357,6 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
         )
 
 
-@contextmanager
-def only_one(out: Path) -> Iterator[int]:
-    """Lock the output folder while writing to it. The lock ends with the process, however that ends."""
-    refuse_other_systems()
-    import fcntl
-
-    with _writing(out):
-        lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise CoverlayError(f"another coverlay is writing to {out}; wait for it or choose another --out") from None
-    except OSError as error:
-        os.close(lock)
-        raise CoverlayError(f"--out {out} cannot be locked: {error.strerror}; choose one on another disk") from None
-    try:
-        yield lock
-    finally:
-        os.close(lock)
-
-
-def _writing(out: Path) -> AbstractContextManager[None]:
-    return writing(f"--out {out}", RUNS_KEPT)
-
-
 def _replaced(plan: Plan, out: Path) -> str:
     """A note if the folder has the file of another experiment, but none of its runs."""
     with suppress(OSError, ValueError):
@@ -380,5 +370,5 @@ def _replaced(plan: Plan, out: Path) -> str:
 def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
-    with _writing(out), replaced_file(out / EXPERIMENT) as unfinished:
+    with writing(f"--out {out}", RUNS_KEPT), replaced_file(out / EXPERIMENT) as unfinished:
         unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")

@@ -35,7 +35,8 @@ def steps(sheet: Sheet) -> Steps:
 
 def _figures6and7(sheet: Sheet) -> None:
     words = beside(sheet)
-    sizes = tuple(1000 * 4**i for i in range(4)) if sheet.quick else tuple(1000 * 2**i for i in range(11))
+    all_sizes = [1000 * 2**i for i in range(11)]
+    sizes = tuple(sheet.sized(n, n) for n in (all_sizes[:7:2] if sheet.quick else all_sizes))
     near = _swept(sheet, "a", MODERATE, sizes, NEAR)
     wide = _swept(sheet, "b", LARGE, sizes, FAR)
     search_claims(sheet, near, wide, [float(n) for n in sizes], words)
@@ -57,7 +58,7 @@ def _point(sheet: Sheet, attribute_range: int, n: int, labels: Sequence[str], se
     """Time to locate the lists and to return all matches, and bytes, of every index."""
     indexes = _indexes(sheet, attribute_range, n, labels, seed)
     rng = np.random.default_rng([SEED, attribute_range, seed])
-    searches = 200 if sheet.quick else _SEARCHES
+    searches = sheet.sized(200, _SEARCHES)
     values = rng.integers(1, attribute_range + 1, searches + WARM_UP).astype(float)
     assert len({len(np.unique(index.stabbed(values[0]))) for index in indexes.values()}) == 1, "the indexes disagree"
     found: dict[str, Any] = {}

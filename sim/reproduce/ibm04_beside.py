@@ -30,7 +30,7 @@ SEGMENT = "LCI, covering segment"
 
 def beside(sheet: Sheet) -> dict[str, float]:
     """Judge these claims, and return the words or headers that a search looks at, by index."""
-    n = 16_000 if sheet.quick else 64_000
+    n = sheet.sized(16_000, 64_000)
     searched = [sheet.kept(f"searches-{n}-{seed}", partial(_searches, sheet, n, seed)) for seed in sheet.seeds]
     first, size = searched[0], f"n = {n:,}, R = {MODERATE:,}"
     words: dict[str, float] = first["integers"][COUNTS]
@@ -60,7 +60,7 @@ def _searches(sheet: Sheet, n: int, seed: int) -> dict[str, Any]:
     indexes = {label: make(label, x, y, MODERATE) for label in SEARCHED}
     indexes[SEGMENT] = make("LCI", x, y, MODERATE, segment=True)
     empty = {label: idle_search("LCI" if label == SEGMENT else label, "locate") for label in indexes}
-    few = 200 if sheet.quick else 2000
+    few = sheet.sized(200, 2000)
     values = np.random.default_rng([MODERATE, seed]).integers(1, MODERATE, few + WARM_UP).astype(float)
     found: dict[str, Any] = {}
     for what, shift in (("integers", 0.0), ("between", 0.5)):

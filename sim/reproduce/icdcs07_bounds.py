@@ -22,12 +22,12 @@ _WIDE = 32  # bits of a side: an attribute of 32 bits
 def run(sheet: Sheet) -> None:
     sheet.progress("bounds")
     costs = [
-        [Cost(**row) for row in sheet.kept(f"costs-{seed}", partial(_costs, sheet.quick, seed), timed=False)]
+        [Cost(**row) for row in sheet.kept(f"costs-{seed}", partial(_costs, sheet, seed), timed=False)]
         for seed in sheet.seeds
     ]
     sheet.table("cubes", [asdict(cost) for cost in costs[0]])
     picture = figures.costs(costs[0], sheet.out)
-    each = 20 if sheet.quick else 100
+    each = sheet.sized(20, 100)
     size = f"{each} rectangles for each of D = {_list(costs[0])}, α = 0, 2, 4 and four ε"
     _upper(sheet, costs, size, picture)
     _growth(sheet)
@@ -36,8 +36,8 @@ def run(sheet: Sheet) -> None:
     _surface(sheet)
 
 
-def _costs(quick: bool, seed: int) -> list[dict[str, float]]:
-    return [asdict(cost) for cost in cost_study(quick, seed)]
+def _costs(sheet: Sheet, seed: int) -> list[dict[str, float]]:
+    return [asdict(cost) for cost in cost_study(sheet, seed)]
 
 
 def _list(costs: Sequence[Cost]) -> str:
@@ -67,7 +67,7 @@ def _upper(sheet: Sheet, costs: Sequence[Sequence[Cost]], size: str, picture: st
 
 def _growth(sheet: Sheet) -> None:
     """How both searches grow with the length of the sides, and exact search with D."""
-    each = 20 if sheet.quick else 200
+    each = sheet.sized(20, 200)
     approximate, exponents, details = [], [], []
     for seed in sheet.seeds:
         grown, powers = [], []

@@ -74,7 +74,7 @@ def recall(method: str, workload: str, d: int, epsilon: float, stored: Boxes, as
 
 def recall_study(sheet: Sheet, seed: int) -> list[Recall]:
     """The greedy search (emulated, so that no cap interferes) and the k-d tree, over ε, d and workloads."""
-    n, checks = (2000, 200) if sheet.quick else (20_000, 1000)
+    n, checks = sheet.sized(2000, 20_000), sheet.sized(200, 1000)
     result: list[Recall] = []
     for d in (1, 2) if sheet.quick else (1, 2, 3, 4):
         for workload in WORKLOADS:
@@ -105,12 +105,12 @@ class Cost:
     least_searched: float  # the smallest fraction that one of them searches
 
 
-def cost_study(quick: bool, seed: int, bits: int = 12) -> list[Cost]:
+def cost_study(sheet: Sheet, seed: int, bits: int = 12) -> list[Cost]:
     """Random rectangles of aspect ratio α, shortest side of 8 bits, in a grid of 2^bits per side."""
     result = []
-    for dimensions in (2, 4, 8) if quick else (2, 3, 4, 6, 8):
+    for dimensions in (2, 4, 8) if sheet.quick else (2, 3, 4, 6, 8):
         for alpha in (0, 2, 4):
-            count = 20 if quick else 100
+            count = sheet.sized(20, 100)
             rectangles = [random_rectangle(dimensions, alpha, 8, (seed, dimensions, alpha, i)) for i in range(count)]
             for epsilon in (0.01, 0.05, 0.1, 0.3):
                 bound = theory.approximate_upper_bound(dimensions, alpha, epsilon)

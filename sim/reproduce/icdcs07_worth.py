@@ -107,7 +107,7 @@ _CASES: dict[str, dict[str, Any]] = {
 
 
 def _network(sheet: Sheet) -> None:
-    brokers, subscriptions, events = (20, 1000, 100) if sheet.quick else (50, 20_000, 300)
+    brokers, subscriptions, events = sheet.sized(20, 50), sheet.sized(1000, 20_000), sheet.sized(100, 300)
 
     def counts(seed: int, case: dict[str, Any]) -> dict[str, float]:
         data = {
@@ -191,7 +191,8 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
     """Uncovered checks: a search for nothing has to look everywhere."""
     rng = np.random.default_rng([seed, d])
     stored = WORKLOADS["narrow"](n, d, rng)
-    asked, _ = split_queries(stored, WORKLOADS["narrow"](8 * checks, d, rng), checks + 20)
+    warm_up = min(20, checks)
+    asked, _ = split_queries(stored, WORKLOADS["narrow"](8 * checks, d, rng), checks + warm_up)
     indexes = {name: covering.create(m, [[0, 1]] * d, epsilon, **o) for name, (m, epsilon, o) in methods.items()}
     empty = {name: covering.create(m, [[0, 1]] * d, epsilon, **o) for name, (m, epsilon, o) in methods.items()}
     for index in indexes.values():
@@ -201,21 +202,21 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
         index.add(0, [[0, 1]] * d)
     return Bout(
         {name: _asking(index) for name, index in indexes.items()},
-        list(asked[20:]),
-        list(asked[:20]),
+        list(asked[warm_up:]),
+        list(asked[:warm_up]),
         {name: _asking(index) for name, index in empty.items()},
         {name: counter(index, lambda ix: ix.stats.probes) for name, index in indexes.items()},
     )
 
 
 def _time(sheet: Sheet) -> None:
-    n, checks = (10_000, 100) if sheet.quick else (100_000, 1000)
+    n, checks = sheet.sized(10_000, 100_000), sheet.sized(100, 1000)
     exact, near = "exact", "ε = 5 %"
     curve: Methods = {
         exact: ("zorder", 0.0, {"merge_runs": True, "probe_cap": 1 << 30}),
         near: ("zorder", 0.05, {"merge_runs": True}),
     }
-    few = 20 if sheet.quick else 100  # an exact search on the curve looks up thousands of runs
+    few = sheet.sized(20, 100)  # an exact search on the curve looks up thousands of runs
     swept = sheet.sweep(
         "curve", "The curve's exact search and ε = 5 %", "attributes", [(1, lambda seed: _bout(n, 1, seed, curve, few))]
     )

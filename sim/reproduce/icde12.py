@@ -44,8 +44,8 @@ Ks = Mapping[str, Sequence[int | None]]
 
 def steps(sheet: Sheet) -> Steps:
     """Sizes as in Table III; with `quick` a fiftieth."""
-    small = Begen(subscriptions=20_000 if sheet.quick else 100_000, events=WARM_UP + (20 if sheet.quick else 1000))
-    large = replace(small, subscriptions=20_000 if sheet.quick else 1_000_000)
+    small = Begen(subscriptions=sheet.sized(20_000, 100_000), events=WARM_UP + sheet.sized(20, 1000))
+    large = replace(small, subscriptions=sheet.sized(20_000, 1_000_000))
     sheet.size = f"{_size(small)}; dimensions, Figures 8 and 9: {large.subscriptions:,}"
 
     @cache

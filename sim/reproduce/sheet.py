@@ -25,6 +25,9 @@ from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
 
 SEEDS, QUICK_SEEDS, FIRST_SEED = 3, 1, 1
+CUT = 1  # the sizes of --quick are divided by this: more than 1 in tests, which run every figure
+FEWEST = 3  # of anything, however much is cut
+EXPLAINED = (FAILS, SMALLER)  # verdicts whose cause is looked for
 Steps = Mapping[str, Callable[[], None]]  # what measures and judges one figure, or a few that belong together, by name
 
 
@@ -69,6 +72,10 @@ class Sheet(Pictures):
         self._points: list[Point] = []  # that the next claims rest on
         self._used: dict[str, Point] = {}  # figures share points
         self._judged = False
+
+    def sized(self, quick: int, full: int) -> int:
+        """How many to measure, with --quick and without."""
+        return max(quick // CUT, min(quick, FEWEST)) if self.quick else full
 
     @property
     def seconds(self) -> float:
@@ -154,11 +161,13 @@ class Sheet(Pictures):
         detail: str = "",
         figure: str = "",
         overhead: Mapping[str, float] | None = None,
+        untestable: str = "",
     ) -> Claim:
         """The verdict on a declared claim, from a value per seed and way of measuring.
 
         It rests on what the document measured; other ways of measuring are shown beside it. `cause` is looked for only
-        where the claim does not hold as published. `figure` names a picture of ours.
+        where the claim does not hold as published. `figure` names a picture of ours. `untestable` says why a run of
+        this size cannot tell; then that is the verdict.
         """
         told = self._declared(id)
         values = ours if isinstance(ours, Mapping) else {told.basis: ours}
@@ -170,6 +179,9 @@ class Sheet(Pictures):
             if seeds
         }
         own = readings.pop(told.basis)
+        because = _because(own.verdict, cause)
+        if untestable:
+            return self.untestable(id, size or self.size, untestable)
         claim = Claim(
             **_said(self.document, told),
             **self._measured(),
@@ -180,7 +192,7 @@ class Sheet(Pictures):
             beside=readings,
             overhead=_overhead(overhead) if TIME in values and overhead else "",
             figure=f"{figure}.png" if figure else None,
-            **_because(own.verdict, cause),
+            **because,
         )
         return self._add(claim)
 
@@ -247,7 +259,7 @@ def not_run(document: str, told: Told) -> Claim:
 
 
 def _because(verdict: str, cause: Cause | Callable[[], Cause]) -> dict[str, Any]:
-    if verdict not in (FAILS, SMALLER):
+    if verdict not in EXPLAINED:
         return {}
     found = cause if isinstance(cause, Cause) else cause()
     return {"reason": found.text, "evidence": {name: float(value) for name, value in found.measured.items()}}

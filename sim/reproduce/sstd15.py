@@ -47,7 +47,7 @@ _K = 5
 
 
 def steps(sheet: Sheet) -> Steps:
-    base = Located(subscriptions=50_000 if sheet.quick else 2_000_000, events=WARM_UP + (20 if sheet.quick else 1000))
+    base = Located(subscriptions=sheet.sized(50_000, 2_000_000), events=WARM_UP + sheet.sized(20, 1000))
     sheet.size = f"{base.subscriptions:,} subscriptions where they are not varied, {base.events - WARM_UP:,} events"
     found: dict[str, Callable[[], None]] = {}
     for d in DISTRIBUTIONS:

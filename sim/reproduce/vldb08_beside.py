@@ -31,7 +31,7 @@ Make = Callable[[int, int], tuple[Entries, Any]]  # n and seed → intervals, an
 
 
 def beside(sheet: Sheet, names: Mapping[str, str], make: Make, nothing: Entries) -> None:
-    n = 100_000 if sheet.quick else 1_000_000
+    n = sheet.sized(100_000, 1_000_000)
     points = [
         sheet.kept(f"beside-{n}-{seed}", partial(_point, sheet, names, make, nothing, n, seed)) for seed in sheet.seeds
     ]
@@ -58,7 +58,7 @@ def _point(sheet: Sheet, names: Mapping[str, str], make: Make, nothing: Entries,
         sheet.progress(f"beside the figures: {label} built")
     bout = Bout(
         {label: _first(index) for label, index in indexes.items()},
-        values[WARM_UP : WARM_UP + (100 if sheet.quick else 1000)],
+        values[WARM_UP : WARM_UP + sheet.sized(100, 1000)],
         values[:WARM_UP],
         {label: _first(kinds[name](nothing)) for label, name in every.items()},
         {label: counter(index, lambda ix: ix.work.sum()) for label, index in indexes.items()},
@@ -100,11 +100,9 @@ def _space(sheet: Sheet, names: Mapping[str, str], points: list[dict[str, Any]],
 
 def _building(sheet: Sheet, names: Mapping[str, str], points: list[dict[str, Any]], n: int) -> None:
     why = Cause("seconds to build", {label: points[0]["seconds"][label] for label in names})
-    if sheet.quick:
-        sheet.untestable("build", f"n = {n:,}", "it is about a million subscriptions")
-    else:
-        slowest = [max(p["seconds"][label] for label in names) for p in points]
-        sheet.judge("build", slowest, why, size=f"n = {n:,}, one dimension")
+    slowest = [max(p["seconds"][label] for label in names) for p in points]
+    beyond = "it is about a million subscriptions" if sheet.quick else ""
+    sheet.judge("build", slowest, why, size=f"n = {n:,}, one dimension", untestable=beyond)
     ideal = 10 * log(n) / log(n / 10)
     growth = [p["seconds"]["SOPT-R"] / p["tenth"]["SOPT-R"] / ideal for p in points]
     sheet.judge("theorem-3.3", growth, why, size=f"n = {n // 10:,} and {n:,}")
@@ -114,17 +112,13 @@ def _searching(sheet: Sheet, names: Mapping[str, str], points: list[dict[str, An
     size, overhead = f"n = {n:,}, first {K} results", {k: 1e6 * s for k, s in points[0]["overhead"].items()}
     first = points[0]
     why = Cause("operations per query", {label: first[COUNTS][label] for label in (*names, *CONVENTIONAL)})
+    beyond = "what is collected before the first result grows with n, to a million there" if sheet.quick else ""
     for id, slow, fast in (
         ("conventional-interval", "conventional interval", "Interval"),
         ("conventional-r", "conventional R", "R"),
     ):
-        if sheet.quick:
-            sheet.untestable(
-                id, f"n = {n:,}", "what is collected before the first result grows with n, to a million there"
-            )
-            continue
         both = {basis: [p[basis][slow] / p[basis][fast] for p in points] for basis in (TIME, COUNTS)}
-        sheet.judge(id, both, why, size=size, overhead=overhead)
+        sheet.judge(id, both, why, size=size, overhead=overhead, untestable=beyond)
     for id, label in (("fig1-ir", "IR"), ("fig1-sopt", "SOPT-R")):
         both = {basis: [_corner(p, basis, names, label) for p in points] for basis in (TIME, COUNTS)}
         sheet.judge(id, both, why, size=size, overhead=overhead)

@@ -31,14 +31,14 @@ def _fetching(index: Any, count: int) -> Callable[[float], Any]:
 
 
 def figure6(sheet: Sheet) -> None:
-    n = 100_000 if sheet.quick else 1_000_000
+    n = sheet.sized(100_000, 1_000_000)
     calls = (1, 10, 100, 1000, 10_000) if sheet.quick else (1, 10, 100, 1000, 10_000, 100_000)
 
     def bout(count: int, seed: int) -> Bout:
         indexes, empty, values = _stabbed(n, seed)
         return Bout(
             {label: _fetching(index, count) for label, index in indexes.items()},
-            values[WARM_UP : WARM_UP + (200 if sheet.quick else 1000)],
+            values[WARM_UP : WARM_UP + sheet.sized(200, 1000)],
             values[:WARM_UP],
             {label: _fetching(index, count) for label, index in empty.items()},
             {label: counter(index, lambda ix: ix.work.sum()) for label, index in indexes.items()},

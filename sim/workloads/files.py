@@ -4,14 +4,14 @@ Subscriptions come in one of two forms:
 - columns `<attribute>_lo` and `<attribute>_hi` (closed bounds, an empty cell is unbounded), optionally
   `<attribute>_weight`, and `near_lat`, `near_lon`, `alpha` where the schema has a place;
 - a column `text` in the subscription language, which needs a schema.
-Both may have `score`, `id`, `broker` (a name or a number), and `time` and `until` in ms: when the subscription comes
-(empty: at 0) and leaves (empty or inf: never). With times, a later row with the same `id` replaces the earlier one: an
-empty score, broker or `until` keeps its value, and so do the predicates if all of their cells are empty. The change is
-a join and a leave at one moment. If only the rank changes and the k best of the whole network are served, it is one
-request (`Kind.RERANK`).
+Both may have `score`, `id`, `broker` (a name or a number), and `time` and `until` (times.py): when the subscription
+comes (empty: at 0) and leaves (empty or inf: never). With times, a later row with the same `id` replaces the earlier
+one: an empty score, broker or `until` keeps its value, and so do the predicates if all of their cells are empty. The
+change is a join and a leave at one moment. If only the rank changes and the k best of the whole network are served, it
+is one request (`Kind.RERANK`).
 
 Events have one column per attribute (an empty cell: the event lacks it), and optionally `<attribute>_weight`, `broker`
-and `time` in ms. Without a schema, all attributes are continuous and bounded by the values that occur. Any other column
+and `time`. Without a schema, all attributes are continuous and bounded by the values that occur. Any other column
 is an error, so that none is silently ignored.
 """
 
@@ -31,6 +31,7 @@ from broker.language.schema import Attribute, Schema, continuous
 from coverlay import CoverlayError, quoted
 from sim.workloads.contract import Floats, Workload, from_filters
 from sim.workloads.tables import Table, finite, not_negative, number
+from sim.workloads.times import Unit, in_milliseconds
 
 EXTRAS = ("score", "broker", "id", "time", "until")  # of subscriptions
 EVENT_EXTRAS = ("broker", "time")
@@ -45,12 +46,14 @@ def load_workload(
     events_file: str | None,
     schema_table: Mapping[str, Any] | None = None,
     called: Called | None = None,
+    time_unit: Unit = "ms",
 ) -> Workload:
     """Read a workload; without an events file it has no events. Without `called`, brokers can only be numbers."""
     if subscriptions_file is None:
         raise CoverlayError("workload.events_file needs workload.subscriptions_file too")
     subscriptions = Table.read("workload.subscriptions_file", subscriptions_file)
     events = None if events_file is None else Table.read("workload.events_file", events_file)
+    told_of_times = in_milliseconds([subscriptions, *([events] if events is not None else [])], time_unit)
     if schema_table is not None:
         schema = Schema.from_table(schema_table)
     elif "text" in subscriptions.columns:
@@ -75,6 +78,7 @@ def load_workload(
         reranks=reranks if (reranks >= 0).any() else None,
         warnings=(
             *empty,
+            *told_of_times,
             *_told_of_changes(subscriptions, len(changes), int((reranks >= 0).sum())),
             *_told_of_unbounded(subscriptions, asked),
             *_told_of_gaps(subscriptions, events, schema),

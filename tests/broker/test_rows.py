@@ -1,4 +1,4 @@
-"""Tables against brute force by the contract of topk/first_matches.py, as subscriptions come and go: answers and counts.
+"""Tables against brute force by the contract of topk/first_matches.py, while subscriptions come and go.
 
 The twins below are written from that contract alone: an order, a place in it, and nothing else.
 """

@@ -101,7 +101,7 @@ def test_an_entry_stays_where_a_wider_one_cannot_be_shown_to_cover_in_its_place(
 
 def test_what_is_exposed_takes_the_place_of_one_that_held_others_back_with_the_leaver():
     ledger = ledger_of(active=True)
-    for number, sides in enumerate([(8, 12), (0, 8), (3, 12), (1, 11)], 1):
+    for number, sides in enumerate([(8, 12), (0, 8), (2, 12), (1, 10)], 1):
         ledger.subscribe(number, box(sides))
     assert set(ledger.suppressed) == {3, 4}
     assert said(ledger.unsubscribe(2)) == [(SUB, 3), (UNSUB, 1), (SUB, 4), (UNSUB, 2)]

@@ -111,7 +111,7 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     done = min(len(records), _PROBE + (stop - at) // _PROBE)
     if k > np.int64(buffer[DEPTH]) and buffer[WHOLE] == 0.0:
         done = 0
-    size = 0
+    size = np.int64(0)
     for r in range(done):
         if records[r, LO] <= high and low <= records[r, HI]:
             out[size] = r

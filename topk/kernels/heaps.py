@@ -58,7 +58,7 @@ def pop(keys: Any, items: Any, size: int) -> int:
     """Remove the top of a heap of `size` pairs; returns the new size."""
     size -= 1
     if size > 0:
-        sink(keys, items, size, 0, keys[size], items[size])
+        sink(keys, items, size, np.int64(0), keys[size], items[size])
     return size
 
 
@@ -68,7 +68,7 @@ def offer(keys: Any, items: Any, size: int, key: Any, item: int) -> int:
     if size < len(items):
         return push(keys, items, size, key, item)
     if size > 0 and _above(keys[0], items[0], key, item):
-        sink(keys, items, size, 0, key, item)
+        sink(keys, items, size, np.int64(0), key, item)
     return size
 
 
@@ -85,7 +85,7 @@ def in_order(keys: Any, items: Any, size: int) -> int:
     for last in range(size - 1, 0, -1):
         key, item = keys[last], items[last]
         keys[last], items[last] = keys[0], items[0]
-        sink(keys, items, last, 0, key, item)
+        sink(keys, items, last, np.int64(0), key, item)
     return size
 
 

@@ -36,6 +36,7 @@ from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 # Where a node's UB_t comes from: its parent's groups; those, then its own forest when it comes to the top; its own
 # forest; its own token set, which is a hull and the largest weight per attribute.
 FROM_PARENT, AT_THE_TOP, OWN_FOREST, OWN_TOKENS = range(4)
+_QUEUE = np.int64(256)  # entries that the queue has room for at first
 
 
 @kernel(inner=True)
@@ -90,9 +91,9 @@ def search(
     f, numbers = t.forest, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     slots, groups, group, entry, child, summary = f.keys, f.values, f.group, f.entry, f.child, f.summary
-    ids, scores, size = ints(k), floats(k), 0
+    ids, scores, size = ints(k), floats(k), np.int64(0)
     stack = np.empty((64, 2), np.int64)
-    keys, items, waiting = floats(256), ints(256), 1
+    keys, items, waiting = floats(_QUEUE), ints(_QUEUE), np.int64(1)
     later = 1 if refined == AT_THE_TOP else 0
     keys[0], items[0] = -np.inf, 2 * t.meta[ROOT] + later  # odd: to be refined; keys are negated bounds
     while waiting:

@@ -41,7 +41,7 @@ def load_level(t: PlaceTree, placed: Placed, order: Any, ends: Any, below: Any, 
     """Make the nodes of a packed level: node i has order[ends[i − 1] : ends[i]], rows or positions in `below`."""
     begin = 0
     for i in range(len(ends)):
-        n = new_node(t, -1, leaf)
+        n = new_node(t, np.int64(-1), leaf)
         nodes[i] = n
         for at in range(begin, ends[i]):
             attach(t, placed, n, order[at] if leaf else below[order[at]])

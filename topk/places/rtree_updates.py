@@ -131,7 +131,7 @@ def split(t: PlaceTree, placed: Placed, n: int, token: Any) -> None:
             if cost < best_overlap:
                 best, best_overlap, best_order = cut, cost, order
     if t.node[n, PARENT] < 0:
-        root = new_node(t, -1, 0)
+        root = new_node(t, np.int64(-1), np.int64(0))
         t.meta[ROOT] = root
         attach(t, placed, root, n)
         if token is not None:

@@ -18,7 +18,7 @@ from topk.sparse.upkeep import COMPARISONS, ENTRIES, QUEUED
 def scan_all(placed: Placed, used: int, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
     event, counts = space.event, space.counts
     spread(event, *columns)
-    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    ids, scores, size = np.empty(k, np.int64), np.empty(k), np.int64(0)
     numbers = placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     for row in range(used):

@@ -134,12 +134,12 @@ def threshold(t: PlaceTree, placed: Placed, lists: Any, columns: Any, ask: Ask, 
     """The Threshold Algorithm. The marks say which rows were seen."""
     (cells, postings), (event, seen, counts) = lists, space
     spread(event, *columns)
-    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    ids, scores, size = np.empty(k, np.int64), np.empty(k), np.int64(0)
     at, end, begins = open_streams(cells, postings.lists, columns)
     counts[NODES] += begins[-1]
     listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
-    keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
+    keys, items, waiting = np.empty(256), np.empty(256, np.int64), np.int64(1)
     keys[0], items[0] = -np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
     while True:

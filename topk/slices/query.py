@@ -167,14 +167,14 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
 
 
 @kernel
-def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
+def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> Any:
     """Write the k best as a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
     d, k = event.shape[1], len(out_ids)
     notes, held = np.empty((NOTES, d), np.int64), np.empty(d, np.uint64)
     _note_cells(layout, event, notes)
     floor = _floor(layout, event, notes, k, work)
-    size = 0
+    size = np.int64(0)
     for b in range(slices.shape[2]):
         if size == k:
             floor = max(floor, out_scores[0])

@@ -157,7 +157,7 @@ def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score
     missing, outside, beyond = ~present, ~coarse, ~fine
     usual, even = reach(columns, grid.attribute.reference, score), reach_even(columns[3], score)
     scores, found = best[:k], ids[:k]
-    size, seen, compared = 0, 0, 0
+    size, seen, compared = np.int64(0), 0, 0
     least, least_bound, least_even = -np.inf, -np.inf, -np.inf  # the k-th score, and what entries need to reach it
     for turn in range(visited):
         # Selection sort, one step per list visited: usually the first few lists end the search.

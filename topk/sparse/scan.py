@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from coverlay import kernel, unknown_name
 from topk.kernels.heaps import in_order, offer
 from topk.sparse.catalogue import SparseCatalogue
@@ -25,7 +27,7 @@ SEMANTICS_HELP = "exact: all predicates hold; relaxed: one does, and those that 
 
 @kernel
 def scan_rows(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring) -> int:
-    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], 0
+    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], np.int64(0)
     spread(event, *columns)
     attribute, lo, hi, start, length = rows.attribute, rows.lo, rows.hi, rows.start, rows.length
     low, high, compared = event[0], event[1], 0
@@ -49,7 +51,7 @@ def scan_rows(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace,
 
 @kernel
 def scan_relaxed(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring) -> int:
-    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], 0
+    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], np.int64(0)
     spread(event, *columns)
     for row in range(used):
         total, held, begin = score.start, 0, rows.start[row]

@@ -39,7 +39,7 @@
   // A line has the colour of its first setting, so that the same thing has the same colour in every picture. Where there
   // are more settings than colours, lines are coloured in their own order.
   const seriesOf = (point, key) => data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
-    .map((d) => (d.numeric ? d.title.split(".").at(-1) + " " : "") + point.keys[d.name]).join(", ") || "all";
+    .map((d) => d.said + point.keys[d.name]).join(", ") || (data.dimensions.length > 1 ? "others" : "all");
   const colourOf = (number) => SERIES[root.dataset.theme][number % SERIES.light.length];
   const coloured = (names) => ({ domain: [...names.keys()], range: [...names.values()].map(colourOf) });
   const coloursAgainst = (key) => {

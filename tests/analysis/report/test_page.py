@@ -19,6 +19,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from analysis.report.assets import asset
 from analysis.report.page import embed, write_report
 from analysis.report.summary import Summary
 
@@ -103,6 +104,16 @@ def test_the_data_are_those_of_the_results(page: Page, analysed: Summary) -> Non
     assert net["times"] == [1.0, 9.0]
     assert net["samples"][1] == [4, 8, 4]
     assert len(net["links"]) == 2
+
+
+def test_no_ring_of_the_coast_jumps_around_the_globe() -> None:
+    """One that crosses longitude 180 would be drawn as a band across the map; all are drawn closed."""
+    for ring in json.loads(asset("coast.json"))["rings"]:
+        longitudes = np.cumsum(ring[::2]) / 10
+        steps = np.abs(np.diff(longitudes, append=longitudes[:1]))
+        assert longitudes.min() >= -180
+        assert longitudes.max() <= 180
+        assert steps.max() <= 90
 
 
 def test_question_parameters_and_repetition_are_there(page: Page) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis import notebook
 from analysis.report.cards import cards, truth_card
 from analysis.report.findings import same_everywhere
 from analysis.report.numbers import number_text, value_text
+from analysis.report.page_data import dimensions_of
 from analysis.report.sentences import about_sweep
 from analysis.report.summary import FILES, load, point_title
 from analysis.report.table import table
@@ -103,6 +106,26 @@ def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
     plain = {"routing.strategy": "covering"}
     points = [(plain, values), ({**plain, "routing.mode": "active"}, values)]
     assert make(points).other_swept == ["routing.mode"]
+
+
+def test_a_line_is_named_by_a_key_that_only_some_points_have() -> None:
+    strategies = [{"routing.strategy": name} for name in ("simple", "covering")]
+    advertised = {"routing.strategy": "covering", "routing.advertisements": "covering"}
+    summary = make([(keys, {"entries": 9.0}) for keys in (*strategies, advertised)])
+    named = {d["name"]: d for d in dimensions_of(summary)}
+    assert named["routing.advertisements"]["of"] == {json.dumps(advertised, sort_keys=True): "covering"}
+    assert named["routing.advertisements"]["said"] == "advertisements "
+    assert named["strategy"]["said"] == ""
+
+
+def test_epsilon_is_that_of_every_strategy_that_searches() -> None:
+    points = [{"routing.strategy": "hierarchical", "covering.epsilon": epsilon} for epsilon in (0.0, 0.1)]
+    costs = [{"check_time": 9.0, "probes_per_check": 9.0, "entries": 9.0}, {"check_time": 1.0, "entries": 9.5}]
+    summary = make(list(zip(points, costs, strict=True)))
+    assert notebook.table(summary)["epsilon"].tolist() == [0.0, 0.1]
+    assert [point_title(summary, point) for point in summary.order] == ["hierarchical exact", "hierarchical ε=0.1"]
+    (advised,) = notebook.advice(summary)["search"]
+    assert advised == "ε = 0.1"
 
 
 def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:

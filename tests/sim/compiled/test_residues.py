@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.residue_rows import PLAIN, Residues
 from covering.residue import Residue
 from coverlay import kernel
 from sim.compiled.covers_residues import implied_by
+from sim.compiled.residues import PLAIN, residue_arrays
 from sim.experiment.plan import plan
 from tests.sim.compiled.both_engines import assert_same
 
@@ -30,9 +30,20 @@ def residues(draw: st.DrawFn) -> Residue:
     return Residue.of(some(), some())
 
 
+class World(NamedTuple):
+    """Of a world what residues are in."""
+
+    residue_first: Any
+    residue_attribute: Any
+    residue_listed: Any
+    residue_value_first: Any
+    residue_values: Any
+    integral: Any
+
+
 @kernel
-def _asked(rows: Any, integral: Any, own: int, point: Any, other: int) -> bool:
-    return implied_by(rows, integral, own, point, other)
+def _asked(w: Any, own: int, point: Any, other: int) -> bool:
+    return implied_by(w, own, point, other)
 
 
 @given(residues(), residues(), st.lists(st.tuples(BOUNDS, BOUNDS), min_size=ATTRIBUTES, max_size=ATTRIBUTES), st.data())
@@ -41,14 +52,14 @@ def test_a_residue_is_implied_as_in_the_reference(
 ) -> None:
     box = np.sort(np.array(sides), axis=1)
     integral = data.draw(st.tuples(st.booleans(), st.booleans()))
-    known = Residues()
-    mine, its = known.number(own), known.number(other)
+    numbers, arrays = residue_arrays([own, other])
+    mine, its = numbers[own], numbers[other]
     if mine == PLAIN:
         return  # no index of that residue asks
     point = np.empty(2 * ATTRIBUTES)
     point[0::2], point[1::2] = -box[:, 0], box[:, 1]
     expected = own.implied_by(box, other, integral)
-    assert _asked(known.rows, np.array(integral), mine, point, its) == expected
+    assert _asked(World(**arrays, integral=np.array(integral)), mine, point, its) == expected
 
 
 @pytest.mark.parametrize("strategy", ["covering", "identity"])

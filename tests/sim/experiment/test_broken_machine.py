@@ -18,6 +18,7 @@ import pytest
 from analysis.report.page import write_report
 from analysis.report.summary import load
 from analysis.spark import aggregate
+from analysis.spark.traces import find_runs
 from broker.trace import recorder as recording
 from broker.trace.disk import CannotWrite
 from sim.cli.main import main
@@ -87,7 +88,10 @@ def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
     shutil.copytree(analysed, out)
     write_report(out)
     before, summary = contents(out), load(out)
-    for write, again in ((lambda: aggregate._write(summary), "analyze"), (lambda: write_report(out), "report")):
+    for write, again in (
+        (lambda: aggregate._write(summary, find_runs(analysed)), "analyze"),
+        (lambda: write_report(out), "report"),
+    ):
         with no_file_beyond(4000), pytest.raises(CannotWrite, match=f"larger files .* and repeat `coverlay {again} "):
             write()
         assert contents(out) == before
@@ -105,12 +109,16 @@ def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
+def terminated(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
 def java_killed(*arguments):
     from pyspark import SparkContext
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
     return normal(*arguments)
 
-for scene in (interrupted, java_killed, normal):
+for scene in (interrupted, terminated, java_killed, normal):
     aggregate.aggregated = scene
     status = main(["analyze", sys.argv[1]])
     print(f"{scene.__name__}: {status}", file=sys.stderr)
@@ -127,6 +135,8 @@ def test_ctrl_c_and_a_killed_java_during_the_aggregation(analysed):
     assert lines == [
         "coverlay: stopped; nothing was changed",
         "interrupted: 130",
+        "coverlay: stopped; nothing was changed",
+        "terminated: 143",
         "coverlay: Spark's Java process ended in the middle of the aggregation, killed or out of memory; "
         f"the traces are kept: `coverlay analyze {analysed}` starts over",
         "java_killed: 2",

@@ -14,9 +14,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.spark import session
 from analysis.spark.traces import find_runs
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
+from sim import notebook
+from sim.cli import verbs
 from sim.cli.main import main
 from sim.experiment import sweep as sweeping
 from sim.experiment.plan import load, plan
@@ -43,13 +46,17 @@ def start(experiment: Path, out: Path, *options: str) -> subprocess.Popen[bytes]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
 
 
-def kill_when(process: subprocess.Popen[bytes], moment, group: bool = True) -> None:
-    """kill -9, to all its processes or to the first one only, as soon as `moment()` has come."""
+def wait_until(process: subprocess.Popen[bytes], moment) -> None:
     deadline = time.monotonic() + 120
     while not moment():
         assert process.poll() is None, process.stderr.read().decode()
         assert time.monotonic() < deadline, "the moment to kill never came"
         time.sleep(0.002)
+
+
+def kill_when(process: subprocess.Popen[bytes], moment, group: bool = True) -> None:
+    """kill -9, to all its processes or to the first one only, as soon as `moment()` has come."""
+    wait_until(process, moment)
     (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -131,6 +138,58 @@ def test_two_sweeps_do_not_write_to_one_folder(tmp_path):
     run_sweep(plan(TINY), tmp_path, SweepOptions(progress=second))
     assert (seen[0], seen[-1]) == (0, 1)
     assert run_sweep(plan(TINY), tmp_path, SweepOptions(resume=True)).kept == 1
+
+
+@pytest.mark.parametrize("command", ["run", "capacity", "notebook"])
+def test_the_folder_is_locked_until_results_and_page_are_written(command, tmp_path, monkeypatch):
+    experiment, out, refused = tmp_path / "tiny.toml", tmp_path / "out", []
+    experiment.write_text(to_toml({**TINY, "broker": {"service": {"kind": "constant", "value": 0.5}}}))
+
+    def last(*_) -> None:
+        with pytest.raises(CoverlayError, match="another coverlay is writing"):
+            run_sweep(load(str(out / "experiment.toml")), out)
+        refused.append(command)
+
+    monkeypatch.setattr(session, "start_early", lambda master: None)
+    monkeypatch.setattr(verbs, "_aggregate", lambda *_: None)
+    monkeypatch.setattr(verbs, "report", last)
+    monkeypatch.setattr(notebook, "analyze", lambda *_: None)
+    monkeypatch.setattr(notebook, "write_report", last)
+    limit = ["--p99", "500", "--set", "workload.events=100"] if command == "capacity" else []
+    if command == "notebook":
+        notebook.run(experiment, out=out, jobs=1, progress=False)
+    else:
+        assert main([command, str(experiment), "--out", str(out), "--jobs", "1", *limit]) == 0
+    assert refused == [command]
+    run_sweep(load(str(out / "experiment.toml")), out, SweepOptions(resume=True))
+
+
+TERMINATED = """
+import sys
+from analysis.spark import session
+from sim.cli.main import main
+
+session.start_early = lambda master: None  # Java has no part in this
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_sigterm_ends_a_sweep_at_once_with_a_sentence(tmp_path):
+    """As `kill` and `timeout` send it: to the process that was started, not to those that it started."""
+    experiment, out = tmp_path / "long.toml", tmp_path / "out"
+    sizes = {"workload.subscriptions": [10, 50_000]}  # the first is finished when the second has hardly begun
+    experiment.write_text(to_toml({**TINY, "run": {"engine": "simpy"}, "sweep": sizes}))
+    words = ["run", str(experiment), "--out", str(out), "--jobs", "2"]
+    command = [sys.executable, "-c", TERMINATED, *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(process, lambda: complete(out))
+    process.terminate()
+    said = process.communicate(timeout=120)[1].decode().splitlines()
+    assert (process.returncode, len(complete(out))) == (143, 1)
+    assert said[-1] == "coverlay: stopped; finished runs are kept, --resume goes on from there"
+    assert not list((out / "runs").glob(".*")), "what was half written is still there"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def deadly_execute(run, out, tell):

@@ -24,8 +24,9 @@ from analysis.report.summary import load
 from analysis.spark import aggregate
 from analysis.spark.traces import find_runs
 from sim.cli.main import main
+from sim.experiment.folder_lock import LOCK
 from sim.experiment.plan import plan
-from sim.experiment.sweep import LOCK, SweepOptions, run_sweep
+from sim.experiment.sweep import SweepOptions, run_sweep
 from sim.experiment.toml_text import to_toml
 from sim.tell.study_bounds import write_bounds
 from tests.sim.experiment import kill_hook
@@ -165,7 +166,7 @@ def test_kills_while_results_and_report_are_written(analysed, tmp_path):
 
     def results(out: Path) -> None:
         object.__setattr__(summary, "out", out)
-        aggregate._write(summary)
+        aggregate._write(summary, find_runs(analysed))
 
     (tmp_path / "results").mkdir()
     assert killed_everywhere(results, before, tmp_path / "results") > 2 * 6, "a folder of two files per frame"

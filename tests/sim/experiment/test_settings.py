@@ -89,6 +89,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("broker.overflow", "shed", {"broker": {"service": {"kind": "constant", "value": 1.0}}}),
     ("workload.kind", "zipf", FILES),
     ("workload.attributes", 1, FILES),
+    ("workload.time_unit", "s", {}),
     ("workload.subscriptions", 5, FILES),
     ("workload.events", 5, FILES),
     ("workload.skew", 2.0, {"workload": {"kind": "begen", "attributes": 20, "subscriptions": 5, "events": 5}}),
@@ -230,6 +231,24 @@ def test_the_command_line_says_notes_before_it_runs(tmp_path, capsys):
     file.write_text('[overlay]\nfile = "nowhere.gml"\n[sweep]\n"covering.epsilon" = [0.0, 0.1]\n')
     assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 2
     assert "covering.epsilon = 0.1 has no effect" in capsys.readouterr().err
+
+
+def test_overlays_with_latencies_of_different_origins_are_told(tmp_path):
+    (tmp_path / "timed.edges").write_text("a b 2\nb c 3\n")
+    (tmp_path / "bare.edges").write_text("a b\nb c\n")
+    here = "".join(f"node [ id {i} Longitude {i}.5 Latitude 50.0 ]\n" for i in range(3))
+    (tmp_path / "map.gml").write_text(f"graph [\n{here}edge [ source 0 target 1 ]\nedge [ source 1 target 2 ]\n]\n")
+    files = ["timed.edges", "bare.edges", "map.gml"]
+    data = {"name": "x", "sweep": {"overlay.file": files}}
+    (note,) = plan(data, folder=tmp_path).notes
+    assert "latencies of the overlays have different origins" in note
+    for said in ("timed.edges: those in the file", "bare.edges: 1 ms per link, the default", "map.gml: its kilometres"):
+        assert said in note
+    alike = {"kind": "constant", "value": 2.0}
+    assert plan({**data, "overlay": {"latency": alike}}, folder=tmp_path).notes == ()
+    assert plan({"name": "x", "sweep": {"overlay.file": files[:1]}}, folder=tmp_path).notes == ()
+    mixed = plan({"name": "x", "case": [{"overlay.file": "map.gml"}, {"overlay.kind": "star"}]}, folder=tmp_path)
+    assert "generated (star): drawn from 1 to 10 ms, the default" in mixed.notes[0]
 
 
 # ── input files count by content ───────────────────────────────────────────────────────────────────────────

@@ -123,7 +123,7 @@ def arrange(first: Any, tails: Any, heads: Any) -> Any:
         indegree[heads[e]] += 1
     offsets, outgoing = group(tails, np.arange(len(tails)), n)
     heap = np.empty(n, np.int64)  # of plain numbers: left slot, then rank, in one
-    size = 0
+    size = np.int64(0)
     order = np.empty(n, np.int64)
     for i in range(n):
         if indegree[i] == 0:

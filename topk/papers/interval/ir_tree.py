@@ -96,7 +96,7 @@ def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: An
             depths = np.concatenate((depths, np.empty_like(depths)))
         nodes[lane, 0], slots[lane, 0] = roots[node], 0
         work[NODES] += 1
-        depths[lane] = _next(f, low, high, nodes[lane], slots[lane], 0, work)
+        depths[lane] = _next(f, low, high, nodes[lane], slots[lane], np.int64(0), work)
         if depths[lane] >= 0:
             lane += 1
     return nodes, slots, depths, lane
@@ -118,7 +118,7 @@ def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, wo
         out[found] = f.ref[best_at]
         found += 1
         slots[best, depths[best]] += 1
-        depths[best] = _next(f, low, high, nodes[best], slots[best], depths[best], work)
+        depths[best] = _next(f, low, high, nodes[best], slots[best], np.int64(depths[best]), work)
         if depths[best] < 0:  # exhausted: the last lane takes its place
             lanes[0] -= 1
             last = lanes[0]

@@ -25,7 +25,7 @@ from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
 from topk.sparse.scores import SCORES, Scoring
 
-LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
+LEVELS = np.int64(8)  # partitionings on one path; deeper ones never paid, l-nodes grow instead
 
 # What a search reads of a bucket, in one cache line: the active dimension of its box (own: l-node and p-directory; all:
 # with both descendants), the largest usual score in its l-node and below, descendants, p-directory and l-node.
@@ -45,8 +45,9 @@ PNODE = np.dtype([
 OWN_LO, OWN_HI, ALL_LO, ALL_HI = range(4)
 # Columns of Tree.entries
 ROW, BLOCK = range(2)
-# Entries of Tree.meta
-BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
+# Entries of Tree.meta. Of numpy's type, as all integers that kernels pass to kernels: a plain one is a type of its own.
+BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST = map(np.int64, range(8))
+FREE_ROOM = np.int64(16)
 # Entries of Tree.knobs
 CAPACITY, ALPHA, BETA, RIGID, USUAL, RECURSIVE = range(6)
 
@@ -124,7 +125,7 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
 
 @kernel(inner=True)
 def new_bucket(t: Any, up: int, pnode: int, level: int) -> int:
-    b = take(t.meta, FREE_BUCKET, BUCKETS, t.bucket.up, 1)
+    b = take(t.meta, FREE_BUCKET, BUCKETS, t.bucket.up, np.int64(1))
     node, bucket = t.node[b], t.bucket[b]
     node.left = node.right = node.first = -1
     node.pcount = node.start = node.count = 0
@@ -209,7 +210,7 @@ def put_row(t: Any, rows: Rows, b: int, row: int) -> None:
 
 @kernel(inner=True)
 def new_pnode(t: Any, owner: int, attribute: int) -> int:
-    p = take(t.meta, FREE_PNODE, PNODES, t.pnode.next, 1)
+    p = take(t.meta, FREE_PNODE, PNODES, t.pnode.next, np.int64(1))
     pnode = t.pnode[p]
     pnode.attr, pnode.owner, pnode.count = attribute, owner, 0
     pnode.next = t.node[owner].first
@@ -219,7 +220,7 @@ def new_pnode(t: Any, owner: int, attribute: int) -> int:
     t.node[owner].pcount += 1
     fill(t.pnode_top[p], np.float32(0.0))
     t.meta[HASHED] += put(t.keys, t.values, owner, attribute, p)
-    root = new_bucket(t, -1, p, t.bucket[owner].level + 1)
+    root = new_bucket(t, np.int64(-1), p, np.int64(t.bucket[owner].level + 1))
     pnode.root = root
     if t.knobs[RIGID]:  # the whole domain, whatever turns up later
         fill(t.box[root, OWN_LO], -np.inf)

@@ -98,7 +98,7 @@ def refresh(t: Any, rows: Any, b: int) -> None:
     for k in range(level):
         low, high = np.inf, -np.inf
         for i in range(begin, begin + size):
-            p = position(rows, t.entries[i, ROW], attributes[k])
+            p = position(rows, np.int64(t.entries[i, ROW]), attributes[k])
             low, high = min(low, rows.lo[p]), max(high, rows.hi[p])
         q = t.node[b].first
         while q >= 0:
@@ -122,7 +122,7 @@ def refresh_scores(t: Any, rows: Any, b: int) -> None:
     leaf = np.float32(-np.inf)
     begin = t.node[b].start
     for i in range(begin, begin + t.node[b].count):
-        leaf = max(leaf, raise_top(t, rows, t.entries[i, ROW], t.bucket_top[b]))
+        leaf = max(leaf, raise_top(t, rows, np.int64(t.entries[i, ROW]), t.bucket_top[b]))
     t.node[b].leaf_score = leaf
     q = t.node[b].first
     while q >= 0:

@@ -61,7 +61,7 @@ def settle(t: Any, rows: Any, rigid: Any, roughly: Any, histogram: Any) -> int:
 @kernel(inner=True)
 def members_of(t: Any, b: int) -> Any:
     """The rows of an l-node, a copy."""
-    start, rows = t.node[b].start, ints(t.node[b].count)
+    start, rows = t.node[b].start, ints(np.int64(t.node[b].count))
     for i in range(len(rows)):
         rows[i] = t.entries[start + i, ROW]
     return rows
@@ -72,7 +72,8 @@ def split(t: Any, rows: Any, b: int, rigid: Any, roughly: Any) -> None:
     """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
     k = t.bucket[b].level - 1
     size = np.int64(t.node[b].count)
-    attribute = t.pnode[t.bucket[b].pnode].attr
+    p_above = np.int64(t.bucket[b].pnode)
+    attribute = np.int64(t.pnode[p_above].attr)
     members = members_of(t, b)
     lo, hi = floats(size), floats(size)
     for i in range(size):
@@ -98,8 +99,8 @@ def split(t: Any, rows: Any, b: int, rigid: Any, roughly: Any) -> None:
             done = approximate(lo, hi, t.knobs[ALPHA], label)
         if not done:
             halve(lo, hi, centre(lo, hi), label)
-    left = new_bucket(t, b, t.bucket[b].pnode, k + 1)
-    right = new_bucket(t, b, t.bucket[b].pnode, k + 1)
+    left = new_bucket(t, b, p_above, np.int64(k + 1))
+    right = new_bucket(t, b, p_above, np.int64(k + 1))
     if rigid is not None:
         set_cells(t, b, left, right, k, cell_lo, middle, cell_hi)
     t.node[b].left, t.node[b].right, t.bucket[b].split = left, right, 1
@@ -216,8 +217,7 @@ def most_selective(t: Any, rows: Any, members: Any) -> int:
 @kernel(inner=True)
 def move_rows(t: Any, rows: Any, members: Any, count: int, p: int) -> int:
     """Move those of members[:count] that have p's attribute below p; returns how many stay, at the front."""
-    attribute = t.pnode[p].attr
-    target = t.pnode[p].root
+    attribute, target = np.int64(t.pnode[p].attr), np.int64(t.pnode[p].root)
     stay = 0
     for i in range(count):
         row = members[i]

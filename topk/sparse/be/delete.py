@@ -29,10 +29,10 @@ def delete_row(t: Any, rows: Any, tree: Tree, columns: Rows, row: int) -> None:
     t.needs[at] = t.needs[begin + size - 1]
     t.node[b].count = size - 1
     t.home[row] = -1
-    widen(t, rows, b, row, -1)
+    widen(t, rows, b, row, np.int64(-1))
     while True:
         refresh(t, rows, b)
-        up = t.bucket[b].up
+        up = np.int64(t.bucket[b].up)
         if up >= 0:
             merge(t, rows, up)
             b = up
@@ -64,8 +64,8 @@ def merge(t: Any, rows: Any, b: int) -> None:
     for child in (left, right):
         begin = t.node[child].start
         for i in range(begin, begin + t.node[child].count):
-            put_row(t, rows, b, t.entries[i, ROW])
-        free_bucket(t, child)
+            put_row(t, rows, b, np.int64(t.entries[i, ROW]))
+        free_bucket(t, np.int64(child))
     t.node[b].left = t.node[b].right = -1
     t.bucket[b].split = 0
 
@@ -73,7 +73,7 @@ def merge(t: Any, rows: Any, b: int) -> None:
 @kernel(inner=True)
 def remove_buckets(t: Any, p: int) -> None:
     """Free all (empty) buckets of a c-directory."""
-    b = t.pnode[p].root
+    b = np.int64(t.pnode[p].root)
     while b >= 0:
         if t.node[b].left >= 0:
             b = t.node[b].left

@@ -43,17 +43,17 @@ def insert_rows(
     put_fields(t, tree)
     put_fields(rows, columns)
     if t.meta[BUCKETS] == 0:
-        new_bucket(t, -1, -1, 0)  # the root
+        new_bucket(t, np.int64(-1), np.int64(-1), np.int64(0))  # the root
     needed = settle(t, rows, rigid, roughly, histogram)
     for i in range(begin, len(which)):
         if needed >= 0:
             return i, needed
         row = which[i]
-        if not has_room(t, 4, 1, 4 * t.meta[LARGEST] + 64):
+        if not has_room(t, np.int64(4), np.int64(1), 4 * t.meta[LARGEST] + 64):
             return i, -1
         b = choose_bucket(t, rows, row, rigid)
         put_row(t, rows, b, row)
-        widen(t, rows, b, row, 1)
+        widen(t, rows, b, row, np.int64(1))
         if t.node[b].count > t.bucket[b].cap:
             t.work[t.meta[WORK]] = b
             t.meta[WORK] += 1
@@ -62,11 +62,11 @@ def insert_rows(
 
 
 @kernel(inner=True)
-def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> int:
+def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> Any:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
-    b = 0
+    b = np.int64(0)
     while True:
-        best, best_rank = -1, -np.inf
+        best, best_rank = np.int64(-1), -np.inf
         if t.node[b].first >= 0:
             begin = rows.start[row]
             for i in range(begin, begin + rows.length[row]):
@@ -77,7 +77,7 @@ def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> int:
                         best, best_rank = p, rank
         if best < 0:
             return b
-        at = position(rows, row, t.pnode[best].attr)
+        at = position(rows, row, np.int64(t.pnode[best].attr))
         b = descend(t, best, rows.lo[at], rows.hi[at], rigid)
 
 
@@ -149,7 +149,8 @@ def goes_left(t: Any, left: int, right: int, k: int, lo: float, hi: float, short
 @kernel(inner=True)
 def expand_upwards(t: Any, b: int) -> int:
     """Bottom-up expansion: a new parent for b that hosts what is β times larger; its other descendant is empty."""
-    up, p, level = t.bucket[b].up, t.bucket[b].pnode, t.bucket[b].level
+    bucket = t.bucket[b]
+    up, p, level = np.int64(bucket.up), np.int64(bucket.pnode), np.int64(bucket.level)
     parent = new_bucket(t, up, p, level)
     other = new_bucket(t, parent, p, level)
     if up < 0:

@@ -69,9 +69,9 @@ def match(
         present |= attribute_bit(a)
     missing = ~present
     scores, found = best[:k], ids[:k]
-    keys, items, waiting = floats(64), ints(64), 0  # keys are negated bounds
-    stack, depth = ints(256), 1
-    size, nodes, ranges, discarded, evaluations, queued = 0, 0, 0, 0, 0, 0
+    keys, items, waiting = floats(np.int64(64)), ints(np.int64(64)), np.int64(0)  # keys are negated bounds
+    stack, depth = ints(np.int64(256)), 1
+    size, nodes, ranges, discarded, evaluations, queued = np.int64(0), 0, 0, 0, 0, 0
     lookups, weights = 0, 0  # p-nodes sought in directories, and weights read for bounds
     rigid, recursive = t.knobs[RIGID] != 0.0, t.knobs[RECURSIVE] != 0.0
     # As published: NaN, so that no usual score ever prunes, and the bound by weights of every l-node.
