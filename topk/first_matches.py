@@ -205,7 +205,8 @@ class FirstMatches(Generic[R]):
             used = np.arange(width) < np.array([len(row.named) for row in rows.values()])[:, None]
             named[used] = np.concatenate([row.named for row in rows.values()])
             lo[used], hi[used] = np.concatenate([row.bounds for row in rows.values()]).T
-            weights[used] = np.concatenate([row.weights[row.named] for row in rows.values()])
+            if self.relaxed:  # exact scores do not depend on them
+                weights[used] = np.concatenate([row.weights[row.named] for row in rows.values()])
         ids, scores = np.array(list(rows), np.int64), np.array([row.score for row in rows.values()], np.float64)
         plain = np.array([row.plain for row in rows.values()], np.bool_)
         by_attribute = (np.ascontiguousarray(column.T) for column in (named, lo, hi, weights))
