@@ -1,6 +1,7 @@
 """Runs in words: what happened to an event, and why.
 
-explain   why an event did or did not reach a subscriber, hop by hop (`coverlay explain`)
+explain   why an event did or did not reach a subscriber (`coverlay explain`); walk: hop by hop
+knowledge what a broker knew at a step; truth: who should be served, by brute force
 tables    which subscription is held where and why (`coverlay tables`); tables_in_words: for people and files
 story     a few events of a run, told after `coverlay run`
 run_trace one run on disk

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from broker.trace.schema import CLIENT
 from sim.tell.run_trace import RunTrace
+from sim.tell.story_ranked import ASKED, BOUNDED, FOR_A_WINNER, IN_TABLES, NOT_ASKED, NOT_REACHED, RankedStory
 
-
-@dataclass(frozen=True)
-class Place:
-    """Where a subscription is among those that match an event, by brute force."""
-
-    score: float | None  # None: it does not match
-    rank: int | None  # from 1; None: it was not in force
-    matching: int
+# Of the broker of one subscription.
+WHERE = {
+    ASKED: "its broker was asked",
+    FOR_A_WINNER: "its broker got the event for a winner, and was not asked",
+    BOUNDED: "its broker was not asked: the best entry on the way to it does not beat that",
+    IN_TABLES: "its broker was not asked: the tables of the publisher's broker have the winners",
+    NOT_REACHED: "the event did not reach its broker",
+    NOT_ASKED: "its broker was not asked",
+}
 
 
 def winners(trace: RunTrace, deliveries: pd.DataFrame, k: int) -> Iterator[str]:
     """Who won an event, best first."""
     best = deliveries.sort_values("rank")
-    fewer = "" if len(best) == k else ": no more matched, or could be served"
-    yield f"served {len(best)} of the {k} best of the whole network{fewer}"
+    yield f"served: {len(best)}, of at most {k} in the whole network"
     rows: list[Any] = list(best.itertuples())
     for row in rows:
         who = f"{trace.subscription(row.subscription)} at {trace.names[row.broker]}"
@@ -55,26 +55,25 @@ def _winners(count: int) -> str:
     return "one winner" if count == 1 else f"{count} winners"
 
 
-def verdict(trace: RunTrace, subscription: int, deliveries: pd.DataFrame, k: int, place: Place, asked: str) -> str:
-    """One sentence about one subscription; `asked`: was its broker asked for its best, in words."""
-    best = deliveries.sort_values("rank")
+def verdict(story: RankedStory, event: int, subscription: int) -> str:
+    """One sentence about one subscription."""
+    truth, trace, k = story.truth, story.trace, story.k
+    best = truth.about(event, truth.deliveries).sort_values("rank")
     mine = best[best["subscription"] == subscription]
     if len(mine):
         row = mine.iloc[0]
-        return (
-            f"it is number {int(row['rank'])} of the {k} best of the whole network, with score {row.score:g}; its "
-            f"broker was told and served it at {row.time:.3f} ms"
-        )
+        return f"it was served as number {int(row['rank'])} of {k}, with score {row.score:g}, at {row.time:.3f} ms"
+    place = story.place(event, subscription)
     if place.score is None:
         return "it does not match the event"
     if place.rank is None:
         return f"it matches the event with score {place.score:g}, and was not in force when the event was published"
     placed = f"it matches the event with score {place.score:g}, number {place.rank:,} of {place.matching:,} that match"
-    if place.rank <= k:
+    if place.rank <= (k or 0):
         return f"{placed}, and so among the {k} best; it was not served: a change, fault or full queue was in the way"
     last = best.iloc[-1] if len(best) else None
     beaten = ""
     if last is not None:
         worst = f"{trace.subscription(int(last.subscription))} at {trace.names[int(last.broker)]}"
-        beaten = f", behind {worst} ({last.score:g})"
-    return f"{placed}: not among the {k} best of the whole network{beaten}; {asked}"
+        beaten = f"; the last one served was {worst} ({last.score:g})"
+    return f"{placed}: not among the {k} best of the whole network{beaten}; {WHERE[story.where(event, subscription)]}"

@@ -2,15 +2,14 @@
 the bounds of theory for a study (sim/tell/study_bounds.py).
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
-says who should have been served: for each event and broker the matching subscriptions in force when it was published,
-at most k (or those among the k best of the whole network), compared with the deliveries in the trace. Where all
-subscriptions had settled before the first event, this is the oracle's count; here, one still on its way counts as lost
-too.
+says who should have been served (sim/tell/truth.py): those that each event was due to, whether its publisher's broker
+took it in or not, compared with the deliveries in the trace.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,8 +24,9 @@ from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT, run_folder
 from sim.experiment.sweep import SweepResult
 from sim.tell.run_trace import RunTrace
-from sim.tell.story import story_of, tell
+from sim.tell.story import tell
 from sim.tell.study_bounds import write_bounds
+from sim.tell.truth import Truth
 
 BINS = 40  # of the time in which events are published
 MOST_RUNS = 8  # lines in the picture of losses
@@ -64,20 +64,17 @@ def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
 
 def losses(run: PlannedRun, trace: RunTrace) -> dict[str, Any]:
     """Deliveries required and lost, by time of publication, and lost by broker."""
-    story = story_of(run, trace)
-    hops = story.hops.drop_duplicates("event")
-    published = dict(zip(hops["event"].tolist(), hops["published"].tolist(), strict=True))
-    start, end = min(published.values()), max(published.values())
+    truth = Truth(run, trace)
+    times = [at.time for at in trace.published.values()]
+    start, end = min(times), max(times)
     width = (end - start) / BINS or 1.0
     required, lost = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
-    by_broker: dict[int, int] = {}
-    for event, time in published.items():
-        at = min(int((time - start) / width), BINS - 1)
-        for broker, due, missing in story.due(event):
-            required[at] += due
-            lost[at] += missing
-            if missing:
-                by_broker[broker] = by_broker.get(broker, 0) + missing
+    by_broker: Counter[int] = Counter()
+    for event, time in zip(trace.published, times, strict=True):
+        at, missed = min(int((time - start) / width), BINS - 1), truth.missed(event)
+        required[at] += len(truth.due(event))
+        lost[at] += len(missed)
+        by_broker.update(truth.homes[missed].tolist())
     most = sorted(by_broker.items(), key=lambda item: (-item[1], item[0]))[:MOST_BROKERS]
     return {
         "run": run.run_id,

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -14,13 +14,23 @@ import pandas as pd
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
+from broker.trace.schema import CRASH, RESTART
 from coverlay import CoverlayError, did_you_mean, quoted
 from routing.overlay.graph import MOST_DIGITS, Overlay, broker_called
-from routing.overlay.trees import shortest_paths
+from routing.overlay.trees import Tree, shortest_paths, spanning
 from sim.experiment.config import parse
 from sim.experiment.effects import input_digests
+from sim.experiment.faults import read_faults
 from sim.experiment.plan import EXPERIMENT, PlannedRun, load
 from sim.workloads.files import ids_in
+
+
+class Published(NamedTuple):
+    """Where an event was published, when, and at which step."""
+
+    broker: int
+    time: float
+    step: int
 
 
 class RunTrace:
@@ -36,10 +46,14 @@ class RunTrace:
         self.others = len(runs) - 1
         run = open_run(folder / "runs" / f"run={self.run_id}")
         self.arrow, self.record, self.parameters = run.read, run.record, run.parameters
+        self._frames: dict[str, pd.DataFrame] = {}
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
 
     def read(self, table: str) -> pd.DataFrame:
-        return self.arrow(table).to_pandas()
+        """A table, read once; nobody changes it."""
+        if table not in self._frames:
+            self._frames[table] = self.arrow(table).to_pandas()
+        return self._frames[table]
 
     def about(self, event: int, table: str) -> pd.DataFrame:
         """The rows of a table that are about an event."""
@@ -84,6 +98,42 @@ class RunTrace:
         ids = f", or called by id, e.g. {quoted(self.ids[0])}{did_you_mean(given, self.ids)}" if self.ids else ""
         raise CoverlayError(f"--subscription is {quoted(given)}; subscriptions are numbered from 0{ids}")
 
+    @cached_property
+    def homes(self) -> dict[int, int]:
+        """The broker of each subscription; advertisements have numbers of their own, which mean other things."""
+        made = self.read("operations")
+        made = made[made["kind"].isin(["preload", "subscribe"])]
+        return dict(zip(made["subscription"].tolist(), made["broker"].tolist(), strict=True))
+
+    @cached_property
+    def published(self) -> dict[int, Published]:
+        """Where and when each event was published, in order, also where its broker never took it in."""
+        names, rows = ("event", "broker", "time", "step"), self.read("published")
+        if rows.empty:  # a trace of an earlier version: all that its brokers took in
+            names, rows = ("event", "target", "published", "step"), self.read("publications").query("hop == 0")
+        return {event: Published(*at) for event, *at in zip(*(rows[name].tolist() for name in names), strict=True)}
+
+    @cached_property
+    def forgot(self) -> dict[int, list[int]]:
+        """The steps from which on a broker began anew with empty tables: a crash had taken its memory."""
+        faults, section = self.read("faults"), self.parameters.get("faults", {})
+        rows: list[Any] = list(faults[faults["kind"] == RESTART].itertuples())
+        restarts = [(row.time, row.broker) for row in rows]
+        if restarts and section.get("file") is not None:
+            self.planned()  # raises if the file has changed
+            drawn = read_faults(section["file"], lambda given: self.called(str(given)))
+            restarts = [(fault.until, fault.broker) for fault in drawn if fault.kind == CRASH and not fault.keep_state]
+        elif section.get("state") == "kept":
+            restarts = []
+        found: dict[int, list[int]] = {}
+        if restarts:
+            served = pd.concat([self.read(name)[["target", "time", "step"]] for name in ("control", "publications")])
+        for time, broker in restarts:
+            steps = served.loc[(served["target"] == broker) & (served["time"] >= time), "step"]
+            if len(steps):
+                found.setdefault(broker, []).append(int(steps.min()))
+        return found
+
     @property
     def which(self) -> str:
         others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
@@ -109,12 +159,16 @@ class RunTrace:
             graph.add_edge(link.broker, link.neighbour, latency=link.latency)
         return graph
 
+    def tree(self, publisher: int) -> Tree:
+        """The tree that the events of a broker travel on."""
+        overlay, routing = Overlay(self.routed, self.routed, "trace"), self.parameters.get("routing", {})
+        if routing.get("trees") == "per-source":
+            return shortest_paths(overlay, publisher)
+        return spanning(overlay, routing.get("root"))
+
     def path(self, publisher: int, home: int) -> list[int]:
         """The brokers that an event passes from its publisher to a subscriber's broker."""
-        graph = self.routed
-        if self.parameters.get("routing", {}).get("trees") == "per-source":
-            graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
-        found: list[int] = nx.shortest_path(graph, publisher, home)
+        found: list[int] = nx.shortest_path(self.tree(publisher).graph, publisher, home)
         return found
 
     def planned(self) -> PlannedRun:

@@ -1,7 +1,6 @@
 """A few events of a run in words: who was served, at which rank, over how many hops, and because of which cover.
 
-Told from the trace, with the subscriptions and events of the workload, which is drawn again from the run's parameters
-and seed. Events are chosen to show something: one that reached a subscriber because of a cover, one that more than k
+Events are chosen to show something: one that reached a subscriber because of a cover, one that more than k
 subscriptions matched, then the first that were delivered at all. Where the k best of the whole network are served, see
 story_ranked.py.
 """
@@ -16,18 +15,13 @@ import numpy as np
 import pandas as pd
 
 from broker.trace.schema import NOBODY
-from sim.experiment.build import workload_of
-from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import run_folder
-from sim.random_streams import streams
-from sim.tell.as_text import event_of, subscription_of
 from sim.tell.run_trace import RunTrace
-from sim.workloads import Workload
+from sim.tell.truth import Ints, Truth
+from sim.tell.walk import Walk
 
-EVERYTHING = "which asks for every event"
 MOST_SERVED = 3  # subscriptions told per event
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
@@ -41,13 +35,13 @@ def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     if not there:
         yield "No story: every run failed."
         return
-    yield from story_of(run, RunTrace(out, run.run_id)).lines(count)
+    yield from story_of(Truth(run, RunTrace(out, run.run_id))).lines(count)
 
 
-def story_of(run: PlannedRun, trace: RunTrace) -> Story:
+def story_of(truth: Truth) -> Story:
     from sim.tell.story_ranked import RankedStory  # which imports this module
 
-    return (RankedStory if run.experiment.network_wide else Story)(run, trace)
+    return (RankedStory if truth.network_wide else Story)(truth)
 
 
 def _most_to_tell(run: PlannedRun) -> tuple[bool, int, int]:
@@ -56,86 +50,58 @@ def _most_to_tell(run: PlannedRun) -> tuple[bool, int, int]:
 
 
 class Story:
-    """One run: its trace and its workload."""
+    """The events of one run."""
 
-    def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
-        self.run, self.trace, self._called = run, trace, trace.subscription
-        self.workload: Workload = workload_of(run.experiment, streams(run.seed))
-        matching = run.experiment.matching
-        self.k = matching.k
-        self.terms = terms_of(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
-        # Under exact matching of boxes the score counts; everywhere else the weights do.
-        self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
-        self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
-        self.decisions, self.operations = trace.read("decisions"), trace.read("operations")
-        first = self.operations.drop_duplicates("subscription")
-        self.homes: dict[int, int] = dict(zip(first["subscription"].tolist(), first["broker"].tolist(), strict=True))
+    def __init__(self, truth: Truth) -> None:
+        self.truth, self.trace, self.k, self._called = truth, truth.trace, truth.k, truth.trace.subscription
 
     def lines(self, count: int) -> Iterator[str]:
         told = self._choose(count)
         if not told:
             yield "No event reached anybody in this run."
             return
-        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
-        yield f"{many} in words (seed {self.run.seed}, {self._how()}):"
+        events = len(self.truth.workload.events)
+        many = f"{len(told)} of {events:,} events" if len(told) > 1 else "One event"
+        yield f"{many} in words (seed {self.truth.run.seed}, {self._how()}):"
         for event in told:
             yield ""
             yield from self._event(event)
 
     def _how(self) -> str:
-        return f"{self.run.experiment.routing.strategy} routing"
+        return f"{self.truth.run.experiment.routing.strategy} routing"
 
     def _choose(self, count: int) -> list[int]:
         """Covered first, then cut at k, then any that was delivered; each kind in order of publication."""
-        delivered = self.deliveries.groupby("event").size()
+        delivered = self.truth.deliveries.groupby("event").size()
         covered = self._arrived_for_another()
-        cut = [int(event) for event in delivered.index if self.matching(int(event)).size > delivered[event]]
+        cut = [int(event) for event in delivered.index if self.truth.matching(int(event)).size > delivered[event]]
         wanted = [*covered[:1], *cut[:1], *(int(event) for event in delivered.index)]
         return sorted(list(dict.fromkeys(wanted))[:count])
 
     def _arrived_for_another(self) -> list[int]:
-        """Events whose best served subscription was held back on the way, far ones first."""
-        held = set(self.decisions.loc[self.decisions["outcome"] == "suppressed", "subscription"])
-        best = self.deliveries[(self.deliveries["rank"] == 1) & self.deliveries["subscription"].isin(held)]
+        """Events whose best served subscription was held back somewhere, far ones first."""
+        decisions, deliveries = self.trace.read("decisions"), self.truth.deliveries
+        held = set(decisions.loc[decisions["outcome"] == "suppressed", "subscription"])
+        best = deliveries[(deliveries["rank"] == 1) & deliveries["subscription"].isin(held)]
         return [int(event) for event in best.sort_values(["hops", "event"], ascending=[False, True])["event"]]
 
-    def _time_of(self, event: int) -> float:
-        return float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
-
-    def matching(self, event: int) -> Ints:
-        """The subscriptions in force at publication that match, by brute force."""
-        published = self._time_of(event)
-        asked = self.operations[self.operations["time"] <= published]
-        made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
-        left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
-        scores = scores_of(self.terms, self.workload.events[event])
-        in_force = np.setdiff1d(made, left)
-        return in_force[~np.isnan(scores[in_force])]
-
-    def due(self, event: int) -> Iterator[tuple[int, int, int]]:
-        """For each broker: how many an event was due to, and how many of these missed it."""
-        served = self.deliveries.loc[self.deliveries["event"] == event, "broker"].value_counts()
-        homes, counts = np.unique([self.homes[s] for s in self.matching(event).tolist()], return_counts=True)
-        for broker, count in zip(homes.tolist(), counts.tolist(), strict=True):
-            due = count if self.k is None else min(count, self.k)
-            yield broker, due, max(0, due - int(served.get(broker, 0)))
-
     def _event(self, event: int) -> Iterator[str]:
-        hops = self.hops[self.hops["event"] == event]
-        served = self.deliveries[self.deliveries["event"] == event].sort_values(["rank", "hops", "subscription"])
-        names, start = self.trace.names, hops.iloc[0]
-        yield f"Event {event}, published at {names[start.target]}: {event_of(self.workload, event)}"
-        matching = self.matching(event)
-        limit = "" if self.k is None else f"; each broker serves its {self.k} best"
-        if self.run.experiment.network_wide:
-            limit = f"; the {self.k} best of the whole network are"
-        was, asked = "was" if len(served) == 1 else "were", len(self.workload.lo)
+        truth, names = self.truth, self.trace.names
+        served = truth.about(event, truth.deliveries).sort_values(["rank", "hops", "subscription"])
+        start, matching = self.trace.published[event].broker, truth.matching(event)
+        yield f"Event {event}, published at {names[start]}: {truth.event_words(event)}"
+        later = len(np.setdiff1d(served["subscription"], matching))
+        also = f" and {later:,} that came later" if later else ""
+        was, in_force = "was" if len(served) - later == 1 else "were", truth.count_in_force(event)
         yield (
-            f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
-            f"{len(hops):,} of {len(names):,} brokers saw it."
+            f"  {len(matching):,} of {in_force:,} subscriptions in force match, {len(served) - later:,} of these {was} "
+            f"served{also}{self._limit()}. {len(truth.reached(event)):,} of {len(names):,} brokers saw it."
         )
         yield from self._shown(served)
-        yield from self._beaten(event, served, matching)
+        yield from self._not_served(event, served)
+
+    def _limit(self) -> str:
+        return "" if self.k is None else f"; each broker serves its {self.k} best"
 
     def _shown(self, served: pd.DataFrame) -> Iterator[str]:
         shown = served.drop_duplicates("broker").head(MOST_SERVED)
@@ -149,33 +115,38 @@ class Story:
         far = "no hop" if row.hops == 0 else f"{row.hops} hop{'s' * (row.hops != 1)}"
         yield (
             f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:.4g}, after {far} and "
-            f"{row.latency:.1f} ms: subscription {self._called(subscription)}, {self._words(subscription)}"
+            f"{row.latency:.1f} ms: subscription {self._called(subscription)}, {self.truth.words(subscription)}"
         )
-        yield from self._held_back(subscription)
+        yield from self._held_back(subscription, int(self.truth.arrivals(int(row.event))[row.broker]))
 
-    def _held_back(self, subscription: int) -> Iterator[str]:
-        """On how many links covering held the subscription back, and because of whom."""
-        mine = self.decisions[self.decisions["subscription"] == subscription]
-        last = mine.drop_duplicates(["broker", "neighbour", "tree"], keep="last")
-        held = last[(last["witness"] != NOBODY) & (last["outcome"] != "forwarded")]
-        if held.empty:
+    def _held_back(self, subscription: int, step: int) -> Iterator[str]:
+        """On how many links covering held the subscription back when the event came, and because of whom."""
+        coverers = [by for _, _, by in self.truth.knowledge.links(subscription, step)]
+        held = [by for by in coverers if by]
+        if not held:
             return
-        witness = int(held["witness"].iloc[0])
-        links = f"{len(held)} of the {len(last)} links" if len(last) > 1 else "the one link"
-        others = held["witness"].nunique() - 1
-        also = f" (and {others} more)" if others else ""
-        known = f"subscription {self._called(witness)}, {self._words(witness)}" if witness >= 0 else "a merger"
-        yield f"    held back on {links} it came to, covered by {known}{also}"
+        links = f"{len(held)} of the {len(coverers)} links" if len(coverers) > 1 else "the one link"
+        others = len(set(held)) - 1
+        also = f" (elsewhere by {others} other{'s' * (others > 1)})" if others else ""
+        by = " and ".join(map(self._coverer, held[0])) + " together" * (len(held[0]) > 1)
+        yield f"    held back on {links} it had come to, covered by {by}{also}"
 
-    def _beaten(self, event: int, served: pd.DataFrame, matching: Ints) -> Iterator[str]:
-        beaten = np.setdiff1d(matching, served["subscription"])
-        if self.k is None or not len(beaten):
-            return
-        first = int(beaten[0])
-        where = self.trace.names[self.homes[first]]
-        who = f"subscription {self._called(first)} at {where}, {self._words(first)}"
-        yield f"  Matched but beaten: {len(beaten):,}, such as {who}"
+    def _coverer(self, entry: int) -> str:
+        if entry < NOBODY:
+            return "a merger"
+        return f"subscription {self._called(entry)}, {self.truth.words(entry)}"
 
-    def _words(self, subscription: int) -> str:
-        asked = subscription_of(self.workload, subscription, self.counts)
-        return str(asked) if asked.predicates or asked.near else EVERYTHING
+    def _not_served(self, event: int, served: pd.DataFrame) -> Iterator[str]:
+        asking, missed = np.setdiff1d(self.truth.asking(event), served["subscription"]), self.truth.missed(event)
+        beaten = np.setdiff1d(asking, missed)
+        if len(beaten):
+            yield f"  Matched but beaten: {len(beaten):,}, such as {self._example(beaten)}"
+        if len(missed):
+            yield f"  Due and not served: {len(missed):,}, such as {self._example(missed)}"
+            walk = Walk(self.truth, event, int(missed[0]))
+            yield f"    {walk.words(list(walk.hops())[-1]).strip()}"
+
+    def _example(self, subscriptions: Ints) -> str:
+        first = int(subscriptions[0])
+        where = self.trace.names[int(self.truth.homes[first])]
+        return f"subscription {self._called(first)} at {where}, {self.truth.words(first)}"

@@ -1,75 +1,73 @@
 """The story where the k best of the whole network are served: who got the most wanted events, and why others did not.
 
 Events are those that most subscriptions match, most first: there the ranking decides most. Subscriptions that matched
-and were not served are counted by where they live: at a broker that was asked and named none better, at one that only
-got the event for a winner, or behind links over which nobody asked, because no entry there beats the k-th best.
+and rank behind the winners are counted by where they live: at a broker that was asked, at one that only got the event
+for a winner, or where nobody asked. Why nobody did is said where it follows from the tables of that moment: the
+best matching entry of a link on the way does not beat the last winner.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from sim.experiment.build import settings_of
-from sim.experiment.oracle_truth import scores_of, terms_of
-from sim.experiment.oracle_versions import Versions
-from sim.experiment.plan import PlannedRun
-from sim.tell.explain_ranked import Place
-from sim.tell.run_trace import RunTrace
-from sim.tell.story import Ints, Story
+from sim.tell.story import Story
+from sim.tell.truth import Ints, Truth
 
-WHY_NOT_ASKED = {
-    "none": "at brokers that the event did not reach",
-    "cover": "behind links whose best entry does not beat that: nobody asked there",
-    "skyband": "elsewhere: the publisher's broker has all possible winners in its tables and asked nobody",
-}
-NEED_NOT_ASK = {
-    "none": "the event did not reach it",
-    "cover": "the best entry on the way to it does not beat that",
-    "skyband": "the publisher's broker has all possible winners in its tables",
-}
+ASKED = "at brokers that were asked"
+FOR_A_WINNER = "at brokers that got it for a winner and were not asked"
+BOUNDED = "behind links whose best entry does not beat that: nobody asked there"
+IN_TABLES = "elsewhere: nobody is asked, the tables of the publisher's broker have the winners"
+NOT_REACHED = "at brokers that the event did not reach"
+NOT_ASKED = "at brokers that were not asked"
+
+
+class Place(NamedTuple):
+    """Where a subscription is among those that match an event and were in force when it was published."""
+
+    score: float | None  # None: it does not match
+    rank: int | None  # from 1; None: it was not in force
+    matching: int
 
 
 class RankedStory(Story):
-    """One run in which the k best of the whole network are served."""
+    """The events of one run in which the k best of the whole network are served."""
 
-    def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
-        super().__init__(run, trace)
-        matching, ranking = run.experiment.matching, settings_of(run.experiment, self.workload).ranking
-        far, metric = ranking.max_distance, ranking.metric
-        self.terms = terms_of(self.workload, matching.semantics, matching.kind, far, metric)
-        self.ranked = trace.read("ranked")
-        self.versions = Versions.of(self.workload, trace.arrow("operations"))
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        self.said = self.trace.read("ranked")
 
     def _how(self) -> str:
-        return f"{super()._how()}, rank {self.run.experiment.routing.rank}; those that most subscriptions match"
+        return f"{super()._how()}, rank {self.truth.run.experiment.routing.rank}; those that most subscriptions match"
 
     def _choose(self, count: int) -> list[int]:
-        wanted = {event: len(self.matching(event)) for event in self.deliveries["event"].unique().tolist()}
+        wanted = {e: len(self.truth.matching(e)) for e in self.truth.deliveries["event"].unique().tolist()}
         return sorted(wanted, key=lambda event: (-wanted[event], event))[:count]
 
+    def _limit(self) -> str:
+        return f"; the {self.k} best of the whole network are"
+
     def place(self, event: int, subscription: int) -> Place:
-        """Where a subscription is among those that match an event."""
-        matching = self.matching(event)
+        matching = self.truth.matching(event)
         score = float(self._scores(event, np.array([subscription]))[0])
         if math.isnan(score):
             return Place(None, None, len(matching))
-        scores = self._scores(event, matching)
-        better = (scores > score) | ((scores == score) & (matching < subscription))
-        return Place(score, int(better.sum()) + 1 if subscription in matching else None, len(matching))
+        if subscription not in matching:
+            return Place(score, None, len(matching))
+        return Place(score, self.best_first(event, matching).index(subscription) + 1, len(matching))
 
-    def due(self, event: int) -> Iterator[tuple[int, int, int]]:
-        matching = self.matching(event)
-        assert self.k is not None
-        best = matching[np.lexsort((matching, -self._scores(event, matching)))][: self.k]
-        homes = np.array([self.homes[s] for s in best.tolist()], dtype=np.int64)
-        missed = ~np.isin(best, self.deliveries.loc[self.deliveries["event"] == event, "subscription"])
-        for broker in np.unique(homes).tolist():
-            yield broker, int((homes == broker).sum()), int((missed & (homes == broker)).sum())
+    def best_first(self, event: int, subscriptions: Ints) -> list[int]:
+        found: list[int] = subscriptions[np.lexsort((subscriptions, -self._scores(event, subscriptions)))].tolist()
+        return found
+
+    def _scores(self, event: int, subscriptions: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """As they ranked when the event was published."""
+        return self.truth.scores(event, subscriptions, self.trace.published[event].step)
 
     def _shown(self, served: pd.DataFrame) -> Iterator[str]:
         rows: list[Any] = list(served.sort_values("rank").itertuples())
@@ -78,31 +76,55 @@ class RankedStory(Story):
         if rest:
             yield f"  Then, best first: {', '.join(rest)}. The last was served after {served['latency'].max():.1f} ms."
 
-    def _beaten(self, event: int, served: pd.DataFrame, matching: Ints) -> Iterator[str]:
-        skipped = np.setdiff1d(matching, served["subscription"])
-        if not len(skipped):
-            return
-        said = self.ranked[self.ranked["event"] == event]
-        asked = set(said.loc[said["kind"] == "query", "target"].tolist())
-        came = set(said.loc[said["carries"], "target"].tolist()) - asked
-        homes = np.array([self.homes[s] for s in skipped.tolist()])
-        groups = [
-            (np.isin(homes, list(asked)), "at brokers that were asked and named none better"),
-            (np.isin(homes, list(came)), "at brokers that got it for a winner and were not asked"),
-            (~np.isin(homes, [*asked, *came]), WHY_NOT_ASKED[self.run.experiment.routing.rank]),
-        ]
-        why = "; ".join(f"{int(mine.sum()):,} {where}" for mine, where in groups if mine.any())
-        last = served.sort_values("rank").iloc[-1]
-        yield f"  Skipped: {len(skipped):,} that match rank behind number {len(served)} ({last.score:.4g}): {why}."
-        scores = self._scores(event, skipped)
-        best = int(skipped[np.lexsort((skipped, -scores))[0]])
-        yield (
-            f"  The best of them, with {scores.max():.4g}: subscription {self._called(best)} at "
-            f"{self.trace.names[self.homes[best]]}, {self._words(best)}"
-        )
+    def _not_served(self, event: int, served: pd.DataFrame) -> Iterator[str]:
+        missed = self.truth.missed(event)
+        skipped = np.setdiff1d(self.truth.matching(event), [*served["subscription"], *missed])
+        if len(skipped):
+            counts: dict[str, int] = {}
+            for subscription in skipped.tolist():
+                where = self.where(event, subscription)
+                counts[where] = counts.get(where, 0) + 1
+            why = "; ".join(f"{counts[where]:,} {where}" for where in sorted(counts, key=_ORDER.index))
+            yield f"  Skipped: {len(skipped):,} that match rank behind the {self.k} best: {why}."
+            best = self.best_first(event, skipped)[0]
+            score = float(self._scores(event, np.array([best]))[0])
+            yield f"  The best of them, with {score:.4g}: {self._example(np.array([best]))}"
+        if len(missed):
+            yield f"  Among the {self.k} best and not served: {len(missed):,}, such as {self._example(missed)}"
 
-    def _scores(self, event: int, subscriptions: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """As they ranked when the event was published."""
-        weights = None if self.workload.event_weights is None else self.workload.event_weights[event]
-        rows = self.versions.at(subscriptions, np.full(len(subscriptions), self._time_of(event)))
-        return scores_of(self.terms, self.workload.events[event], weights)[rows]
+    def where(self, event: int, subscription: int) -> str:
+        """Whether the broker of a subscription that lost was asked, and why not where that is known."""
+        said, home = self.said[self.said["event"] == event], int(self.truth.homes[subscription])
+        if home in set(said.loc[said["kind"] == "query", "target"]):
+            return ASKED
+        if home in set(said.loc[said["carries"], "target"]):
+            return FOR_A_WINNER
+        rank = self.truth.run.experiment.routing.rank
+        if rank == "skyband":
+            return IN_TABLES
+        if rank == "none":
+            return NOT_REACHED
+        return BOUNDED if self._bounded(event, home) else NOT_ASKED
+
+    def _bounded(self, event: int, home: int) -> bool:
+        """Did the entries of the link on the way to a broker at which the asking ended, rank behind the last winner?"""
+        truth = self.truth
+        served = truth.about(event, truth.deliveries)
+        if len(served) < (self.k or 0):
+            return False
+        last = served.sort_values("rank").iloc[-1]
+        said = self.said[(self.said["event"] == event) & (self.said["kind"] == "query")]
+        steps = dict(zip(said["target"].tolist(), said["step"].tolist(), strict=True))
+        start = self.trace.published[event].broker
+        path, tree = self.trace.path(start, home), self.trace.tree(start).name
+        here, there = next((here, there) for here, there in pairwise(path) if there not in steps)
+        if here not in steps:
+            return False
+        entries = np.array(
+            truth.matching_of(event, list(truth.knowledge.table(here, there, tree, steps[here]))), dtype=np.int64
+        )
+        keys = zip((-truth.scores(event, entries, steps[here])).tolist(), entries.tolist(), strict=True)
+        return bool(len(entries)) and min(keys) > (-float(last.score), int(last.subscription))
+
+
+_ORDER = (ASKED, FOR_A_WINNER, BOUNDED, NOT_REACHED, IN_TABLES, NOT_ASKED)

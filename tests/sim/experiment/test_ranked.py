@@ -197,7 +197,7 @@ def test_explain_tells_who_was_asked_who_won_and_why_another_did_not(tmp_path, f
     assert sum(line.startswith("  rank") for line in words) == 4
     deliveries = tables["deliveries"].to_pandas()
     winner = deliveries[(deliveries["event"] == event) & (deliveries["rank"] == 2)].iloc[0]
-    assert "number 2 of the 4 best" in list(explain(tmp_path, event, int(winner.subscription)))[-1]
+    assert "it was served as number 2 of 4" in list(explain(tmp_path, event, int(winner.subscription)))[-1]
     scores = scores_of(terms_of(finished[0], "exact"), finished[0].events[event])
     order = np.lexsort((np.arange(300), -scores))  # NaN, who does not match, last
     fifth, others = int(order[4]), int(order[-1])

@@ -17,11 +17,13 @@ from sim.cli.main import main
 from sim.experiment.build import inputs_of, overlay_of, workload_of
 from sim.experiment.config import parse
 from sim.experiment.engines import Look, run_simpy
-from sim.experiment.plan import load, plan
+from sim.experiment.plan import plan
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
+from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
-from sim.tell.tables import HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
+from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
+from tests.sim.tell.own_files import NET, ran
 
 ROUTINGS = [
     {"strategy": "simple"},
@@ -66,6 +68,22 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
+def compare(known: Knowledge, rows: list[Any], step: int) -> None:
+    """What is known at a step is what the brokers had then: tables, and the state of each subscription on each link."""
+    tables: dict[Any, set[int]] = {}
+    for number, (broker, neighbour, tree, subscription, state, because) in enumerate(rows):
+        tables.setdefault((broker, neighbour, tree), set())
+        if state in (HELD, LEAVING):
+            tables[broker, neighbour, tree].add(subscription)
+        link = neighbour, broker, tree
+        if neighbour != CLIENT and subscription >= 0 and state != LEAVING and number % 8 == 0:  # a sample: it is slow
+            assert known.knows(link, subscription, step)
+            outcome, coverers = known.decided(link, subscription, step)
+            assert (outcome == "dormant", coverers) == (state == DORMANT, because)
+    for (broker, neighbour, tree), held in [*tables.items()][:: max(1, len(tables) // 10)]:
+        assert known.table(broker, neighbour, tree, step) == held
+
+
 MERGERS_MERGE = {  # few draws of `experiments` have mergers that go into others
     "name": "tables",
     "overlay": {"kind": "random-tree", "brokers": 6, "latency": {"kind": "constant", "value": 2.0}},
@@ -98,6 +116,10 @@ def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(d
     assert list(of_trace(control, decisions, at).rows()) == seen[1]
     end = list(of_trace(control, decisions, ran.finished).rows())
     assert end == list(of_network(seen[0]).rows())
+    known = Knowledge(control.to_pandas(), decisions.to_pandas(), {})
+    steps = control.column("step").to_numpy()[control.column("time").to_numpy() <= at]
+    compare(known, seen[1], int(steps.max(initial=-1)) + 1)
+    compare(known, end, int(control.column("step").to_numpy().max(initial=-1)) + 1)
     sizes = Counter((b, n) for b, n, _, _, state, _ in end if state in (HELD, LEAVING))
     final = ran.tables["tables"].filter(ran.tables["tables"].column("final")).to_pylist()
     assert {(r["broker"], r["neighbour"]): r["entries"] for r in final if r["entries"]} == sizes
@@ -159,25 +181,8 @@ def test_a_run_whose_input_changed_is_not_told(tmp_path):
         find(trace, None)
 
 
-NET = 'graph [ node [ id 0 label "hub" ] node [ id 1 label "leaf" ] node [ id 2 label "far" ] \
-edge [ source 0 target 1 ] edge [ source 1 target 2 ] ]'
 SUBSCRIPTIONS = "broker,time,price_lo,price_hi\nhub,0,0,90\nhub,10,20,30\nfar,20,0,100\n"
 WITH_IDS = "id,broker,time,price_lo,price_hi\nall,hub,0,0,90\nann,hub,10,20,30\n7,far,20,0,100\nann,,15,25,30\n"
-
-
-def ran(folder, subscriptions, events="", cover="single"):
-    """The output folder of a run on own files."""
-    (folder / "net.gml").write_text(NET)
-    (folder / "subs.csv").write_text(subscriptions)
-    (folder / "events.csv").write_text(events)
-    (folder / "mine.toml").write_text(
-        'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
-        f'routing.cover = "{cover}"\nworkload.subscriptions_file = "subs.csv"\n'
-        + 'workload.events_file = "events.csv"\n'
-        * bool(events)
-    )
-    assert not run_sweep(load(str(folder / "mine.toml")), folder / "out").failures
-    return folder / "out"
 
 
 def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp_path, capsys):
@@ -213,7 +218,9 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
 
 
 def test_who_covers_only_a_part_is_said_to(tmp_path, capsys):
-    out = ran(tmp_path, "broker,time,price_lo,price_hi\nhub,0,0,60\nhub,1,50,100\nhub,10,40,70\n", cover="union")
+    out = ran(
+        tmp_path, "broker,time,price_lo,price_hi\nhub,0,0,60\nhub,1,50,100\nhub,10,40,70\n", routing__cover="union"
+    )
     assert main(["tables", str(out), "--subscription", "2", "--broker", "far"]) == 0
     said = capsys.readouterr().out
     assert "hub → leaf: 2 is not sent, because 0 and 1, which were sent, cover it" in said
@@ -238,7 +245,7 @@ def test_subscriptions_are_called_as_in_the_users_file(tmp_path, capsys):
     assert "subscription ann #3 lives at hub" in told("explain", "--event", "0", "--subscription", "ann")
     assert main(["explain", str(out), "--event", "0", "--subscription", "anne"]) == 2
     assert "or called by id, e.g. 'all'; did you mean 'ann'?" in capsys.readouterr().err
-    (tmp_path / "subs.csv").write_text(WITH_IDS.replace("ann", "eve"))
+    (out.parent / "workload.subscriptions_file.csv").write_text(WITH_IDS.replace("ann", "eve"))
     assert "delivered to 0 (rank 1" in told("explain", "--event", "0"), "another file now, which would call it wrongly"
 
 

@@ -1,0 +1,117 @@
+"""Every sentence of `explain` and of the stories is true, in drawn runs with all that makes it hard to say why."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from sim.experiment.plan import plan
+from sim.experiment.sweep import run_sweep
+from sim.tell.explain import Explainer
+from sim.tell.run_trace import RunTrace
+from sim.tell.story import story_of
+from tests.sim.tell.checker import Claims
+
+ROUTINGS: list[dict[str, Any]] = [
+    {"strategy": "simple"},
+    {"strategy": "covering"},
+    {"strategy": "covering", "mode": "active"},
+    {"strategy": "covering", "mode": "prune"},
+    {"strategy": "covering", "cover": "union"},
+    {"strategy": "covering", "advertisements": "covering"},
+    {"strategy": "merging", "merge_waste": 0.3},
+    {"strategy": "merging", "merge_waste": 0.1, "advertisements": "simple"},
+    {"strategy": "hierarchical"},
+    {"strategy": "flooding"},
+    {"strategy": "covering", "rank": "cover"},
+    {"strategy": "covering", "rank": "cover", "visit": "best-first"},
+    {"strategy": "covering", "rank": "skyband"},
+    {"strategy": "covering", "rank": "none"},
+]
+COVERING: list[dict[str, Any]] = [{}, {"method": "zorder-emulated", "epsilon": 0.4}]
+MATCHING: list[dict[str, Any]] = [{}, {"k": 1}, {"k": 3}]
+ARRIVALS: list[dict[str, Any]] = [
+    {"kind": "churn", "lifetime": 15.0},
+    {"kind": "static", "unsubscribe": 0.6, "settle": 5.0},
+    {"kind": "bursty", "lifetime": 20.0, "burst": 8.0, "spread": 0.0},
+]
+FAULTS: list[dict[str, Any]] = [
+    {},
+    {"cut_fraction": 0.4, "downtime": 8.0},
+    {"crash_fraction": 0.4, "downtime": 8.0, "state": "kept"},
+    {"crash_fraction": 0.4, "downtime": 8.0, "state": "lost"},
+]
+BROKERS: list[dict[str, Any]] = [
+    {},
+    {"service": {"kind": "constant", "value": 0.3}},
+    {"service": {"kind": "constant", "value": 1.0}, "queue": 1},
+]
+
+
+@st.composite
+def experiments(draw: Any) -> dict[str, Any]:
+    routing = draw(st.sampled_from(ROUTINGS))
+    searching = routing["strategy"] == "covering" and "rank" not in routing
+    return {
+        "name": "told",
+        "seeds": [draw(st.integers(1, 10_000))],
+        "overlay": {
+            "kind": draw(st.sampled_from(["random-tree", "line", "star"])),
+            "brokers": draw(st.integers(2, 6)),
+            "latency": {"kind": "constant", "value": draw(st.sampled_from([1.0, 3.0]))},
+        },
+        "workload": {
+            "kind": "uniform",
+            "width": "wide",
+            "attributes": draw(st.sampled_from([1, 2])),
+            "subscriptions": draw(st.integers(5, 25)),
+            "events": 12,
+        },
+        "arrivals": draw(st.sampled_from(ARRIVALS)),
+        "routing": routing,
+        "covering": draw(st.sampled_from(COVERING)) if searching else {},
+        "matching": {"scope": "network", "k": 2} if "rank" in routing else draw(st.sampled_from(MATCHING)),
+        "broker": draw(st.sampled_from(BROKERS)),
+        "faults": draw(st.sampled_from(FAULTS)),
+        "run": {"samples": 0},
+    }
+
+
+def check(data: dict[str, Any], out: Path, pairs: int) -> None:
+    """Run it, and check stories, all events and some pairs of event and subscription."""
+    planned = plan(data)
+    result = run_sweep(planned, out)
+    assert not result.failures, result.failures[0]
+    (run,) = planned.runs
+    claims = Claims(run, out)
+    told = Explainer(RunTrace(out, None))
+    claims.check_story(list(story_of(told.truth).lines(4)))
+    every = [(event, subscription) for event in claims.published for subscription in claims.homes]
+    for event, subscription in random.Random(0).sample(every, min(pairs, len(every))):
+        claims.check_pair(event, subscription, list(told.sentences(event, subscription))[1:])
+    for event in claims.published if not run.experiment.network_wide else ():
+        claims.check_event(event, list(told.sentences(event, None))[1:])
+
+
+DRAWN = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None)  # a run is small as it is
+
+
+@settings(DRAWN, max_examples=6)
+@given(data=experiments())
+def test_every_sentence_about_a_drawn_run_is_true(data):
+    with TemporaryDirectory() as out:
+        check(data, Path(out), pairs=12)
+
+
+@pytest.mark.slow
+@settings(DRAWN, max_examples=400)
+@given(data=experiments())
+def test_every_sentence_about_many_drawn_runs_is_true(data):
+    with TemporaryDirectory() as out:
+        check(data, Path(out), pairs=80)
