@@ -317,7 +317,7 @@ def coming(plan: Plan, jobs: int) -> Iterator[str]:
         yield f"{many}, with the engines {', '.join(asked)}"
     else:
         small, _, _ = sample(first.experiment, streams(first.seed))
-        chosen, why = engine_for(first.experiment, small, np.inf, lambda: size)
+        chosen, why = engine_for(first.experiment, small, np.inf, lambda: size.messages)
         yield f"{many}, {'the first ' if count > 1 else ''}with the {chosen} engine ({why})"
     yield f"{'the first' if count > 1 else 'it'} is predicted to take {size}"
     if len(asked) == 1:

@@ -88,7 +88,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     trees = overlay.brokers if experiment.routing.trees == "per-source" else 1
     # Every subscription comes over every link and leaves again.
     at_most = overlay.brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
-    engine, why = engine_for(experiment, workload, at_most, predicted)
+    engine, why = engine_for(experiment, workload, at_most, lambda: predicted().messages)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
     inputs = inputs_of(experiment, overlay, workload, stream)
     ran = ENGINES[engine](replace(inputs, tell=tell))

@@ -14,6 +14,7 @@ import pytest
 
 import analysis
 import sim
+from analysis.notebook import Results
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
 
@@ -87,7 +88,7 @@ def test_results_as_frames(analysed: Summary) -> None:
 
 @pytest.mark.spark
 def test_results_show_themselves_in_a_notebook(analysed: Summary, tmp_path: Path) -> None:
-    analysed = replace(analysed, out=tmp_path)  # other tests may have written a page into the shared folder
+    analysed = Results.of(replace(analysed, out=tmp_path))  # other tests may have written a page into the shared folder
     shown = analysed._repr_html_()
     assert shown.startswith("<p>With simple routing")
     assert shown.count("<tr>") == 4, "a head and a row per setting"
