@@ -29,7 +29,7 @@ from analysis.report.table import table as shown_table
 from analysis.spark import aggregate, metrics, traces
 from analysis.spark.session import session
 from broker.trace.schema import ALL
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,7 @@ Given = Summary | str | Path
 
 def load(out: str | Path) -> Results:
     """The results that `coverlay run`, `coverlay analyze` or `sim.run` wrote to a folder."""
-    return Results.of(summary.load(Path(out)))
+    return Results.of(summary.load(_folder(out)))
 
 
 def table(results: Given, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -111,7 +111,11 @@ def _results(given: Given) -> Summary:
 
 
 def _folder(given: Given) -> Path:
-    return given.out if isinstance(given, Summary) else Path(given)
+    if isinstance(given, Summary):
+        return given.out
+    if not isinstance(given, str | Path):
+        raise CoverlayError(f"results are {quoted(given)}; give what sim.run returned, or the folder that it wrote")
+    return Path(given)
 
 
 def as_html(results: Summary) -> str:

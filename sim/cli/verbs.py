@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, brief
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.terminal import OUT, cell, complain, print_table, progress, say, status
 from sim.reproduce import DOCUMENTS
@@ -247,7 +247,7 @@ def reproduce(options: argparse.Namespace) -> int:
     earlier = read_ledger(options.compare) if options.compare is not None else None
     chosen = documents if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
-        complain(ledgers.coming(document, options.quick, figures))
+        complain(brief(ledgers.coming(document, options.quick, figures)))
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from coverlay import CoverlayError
 from sim.cli import looking
 from sim.cli.main import main
 
@@ -182,6 +184,42 @@ def test_bad_command_lines(arguments, capsys):
         main(arguments)
     assert stopped.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [LONG],
+        ["list", LONG],
+        ["run", LONG],
+        ["analyze", LONG],
+        ["init", "--out", LONG],
+        ["run", "demo", "--jobs", LONG],
+        ["run", "demo", "--set", f"{LONG}=1"],
+        ["run", "demo", "--set", f"overlay.file={LONG}"],
+        ["run", "demo", "--set", f"matching.{LONG}=1"],
+        ["run", "demo", "--set", f"sweep.{LONG}=[1]"],
+        ["run", "demo", "--set", f"covering.epsilon_per_link={{ '{LONG}' = 0.1 }}"],
+        ["reproduce", "vldb08", "--figures", LONG],
+    ],
+    ids=lambda arguments: " ".join(word[:20] for word in arguments),
+)
+def test_a_name_of_any_length_gets_a_short_message(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with suppress(SystemExit):
+        assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert 30 < len(told.err + told.out) < 2000
+    assert "Traceback" not in told.err
+
+
+def test_a_message_of_many_words_is_cut_too():
+    said = str(CoverlayError("names " * 100_000))
+    assert len(said) < 6000
+    assert str(CoverlayError(f"{LONG}.gml; it must end in .csv")).endswith("xxx.gml; it must end in .csv")
 
 
 def test_the_installed_command_prints_no_traceback(tiny, tmp_path):
