@@ -31,7 +31,8 @@ from analysis.report.summary import family, is_plain_covering
 from broker.trace.disk import replaced_file, writing
 from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
-from covering.curve.keys import Quantiser, greedy_bits, mirror
+from covering.curve.keys import greedy_bits, mirror
+from covering.quantiser import Quantiser
 from coverlay import CoverlayError
 from sim.experiment.build import workload_of
 from sim.experiment.config import Experiment
@@ -125,7 +126,7 @@ def regions(experiment: Experiment, seed: int) -> tuple[list[list[int]], int]:
     rows = np.unique(np.linspace(0, len(workload.lo) - 1, SAMPLE).astype(int))
     points = np.empty((len(rows), 2 * workload.lo.shape[1]))
     points[:, 0::2], points[:, 1::2] = -workload.lo[rows], workload.hi[rows]
-    quantiser = Quantiser.of(workload.schema.domain, None, greedy_bits)
+    quantiser = Quantiser.of(workload.schema.domain, greedy_bits(points.shape[1]))
     codes = np.empty(points.shape[1], np.int64)
     lengths = []
     for point in points:
