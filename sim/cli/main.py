@@ -263,9 +263,7 @@ def _status_of(options: argparse.Namespace, terminated: list[int]) -> int:
         # A kernel that is interrupted while it is called raises SystemError.
         if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        # Only verbs that can be resumed have the option; the others leave what was there as it was.
-        kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
-        print(f"coverlay: stopped; {kept}", file=sys.stderr)
+        print(f"coverlay: stopped; {_kept(options)}", file=sys.stderr)
         return 128 + (terminated[0] if terminated else signal.SIGINT)  # as shells report it
     except BrokenPipeError:  # `coverlay list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -275,6 +273,15 @@ def _status_of(options: argparse.Namespace, terminated: list[int]) -> int:
             raise
         print(f"coverlay: {quoted(error.filename)} is too long for a path", file=sys.stderr)
         return 2
+
+
+def _kept(options: argparse.Namespace) -> str:
+    """What a command that was stopped leaves behind."""
+    if "resume" not in options:  # only verbs that can be resumed have the option; the others leave what was there
+        return "nothing was changed"
+    if options.out is None or not any((*options.out.glob("runs/run=*"), *options.out.glob("*/points-*.jsonl"))):
+        return "nothing was finished"
+    return "finished runs are kept, --resume goes on from there"
 
 
 if __name__ == "__main__":

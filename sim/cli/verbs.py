@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from sim.experiment.sweep import run_sweep
 
     plan = load(options.experiment, _settings(options))
-    out = options.out or Path("out") / Path(options.experiment).stem
+    out = options.out = options.out or Path("out") / Path(options.experiment).stem
     started = _begin(plan, options.jobs)
     with FolderLock(out) as lock:
         with progress(f"simulating {plan.name}") as update:
@@ -59,7 +59,7 @@ def capacity(options: argparse.Namespace) -> int:
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
-    out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
+    out = options.out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
     started = _begin(plan, options.jobs)
     complain("these are the runs at the first rate; about ten more rates follow, each chosen by the results so far")
     with FolderLock(out) as lock:

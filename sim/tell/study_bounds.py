@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from coverlay import CoverlayError
 from sim.experiment.build import workload_of
 from sim.experiment.config import Experiment
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load
-from sim.experiment.runner import RUNS_KEPT, facts_of
+from sim.experiment.runner import facts_of, runs_kept
 from sim.random_streams import streams
 
 SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means depend on a few thin regions
@@ -60,7 +61,7 @@ def write_bounds(plan: Plan, out: Path) -> None:
         if swept:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
     if entries or profiles:
-        with writing(out / BOUNDS_FILE, RUNS_KEPT), replaced_file(out / BOUNDS_FILE) as unfinished:
+        with writing(out / BOUNDS_FILE, partial(runs_kept, out)), replaced_file(out / BOUNDS_FILE) as unfinished:
             unfinished.write_text(json.dumps({"families": entries, "profiles": profiles}, indent=1), encoding="utf-8")
 
 

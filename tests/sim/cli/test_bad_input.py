@@ -231,6 +231,19 @@ def test_the_installed_command_prints_no_traceback(tiny, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_a_command_that_is_stopped_says_what_is_left(tiny, tmp_path, monkeypatch, capsys):
+    def stop(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sim.cli.verbs._begin", stop)
+    out = tmp_path / "out"
+    for finished, said in ((False, "nothing was finished"), (True, "finished runs are kept, --resume goes on")):
+        if finished:
+            (out / "runs" / "run=s1-0").mkdir(parents=True)
+        assert main(["run", str(tiny), "--out", str(out)]) == 130
+        assert f"coverlay: stopped; {said}" in capsys.readouterr().err
+
+
 def test_an_interrupt_that_meets_a_kernel_is_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     def called_at_this_moment(options: Any) -> int:
         raise SystemError("CPUDispatcher returned a result with an exception set") from cause
