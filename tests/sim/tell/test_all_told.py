@@ -91,6 +91,8 @@ def check(data: dict[str, Any], out: Path, pairs: int) -> None:
     (run,) = planned.runs
     claims = Claims(run, out)
     told = Explainer(RunTrace(out, None))
+    required = sum(len(told.truth.due(event)) for event in claims.published)
+    assert required == told.trace.record["due"] == sum(len(claims.due(event)) for event in claims.published)
     claims.check_story(list(story_of(told.truth).lines(4)))
     every = [(event, subscription) for event in claims.published for subscription in claims.homes]
     for event, subscription in random.Random(0).sample(every, min(pairs, len(every))):
