@@ -71,7 +71,7 @@ def capacity(options: argparse.Namespace) -> int:
             return _status(found.result)
         answers = sentences(found.searches)  # refuses where no setting has an answer
         print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
-        short = [*few(found.searches), *hasty(found.searches)]
+        short = [*few(found.searches), *hasty(found.searches, plan.runs[0].experiment.workload.from_files)]
         _note(short)
         plan = replace(found.plan, notes=(*found.plan.notes, *short))
         return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))

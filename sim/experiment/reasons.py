@@ -55,6 +55,7 @@ def _in_file(file: str, column: str) -> Reason:
 overlay_from_file = _if(lambda e: e.overlay.file is not None, "overlay.file gives the overlay")
 overlay_generated = _if(lambda e: e.overlay.file is None, "it is for overlay.file")
 workload_from_files = _if(lambda e: e.workload.from_files, "the workload comes from files")
+no_events_file = _if(lambda e: e.workload.events_file is None, "there is no workload.events_file to repeat")
 workload_generated = _if(
     lambda e: not e.workload.from_files, "workload.kind = {e.workload.kind!r} brings its own schema"
 )
