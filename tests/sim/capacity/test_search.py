@@ -97,8 +97,8 @@ def test_the_answer_in_words() -> None:
     assert sentence(search) == (
         "988 events/s are held: half of the deliveries take at most 5 ms, 99 % at most 10 ms. 1,000 events/s are not: "
         "b7 then has work for 100 % of the time, so that its queue grows as long as events come. b7 saturates first, "
-        "at 1,000 events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into matching, "
-        "30.0 % into serving, 20.0 % into tables. This rests on 2,000 events within 900 ms."
+        "at 1,000 events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into "
+        "matching, 30.0 % into serving, 20.0 % into tables. This rests on 2,000 events within 900 ms."
     )
     assert sentences({'{"a": 1}': search, '{"a": 2}': search})[1].startswith("With a = 2: 988 events/s")
     assert row("{}", search)[:3] == ["as given", "988", "1,000"]
