@@ -28,8 +28,20 @@ class CoverlayError(ValueError):
     line prints it without a traceback and exits with status 2.
     """
 
+    def __init__(self, message: str) -> None:
+        super().__init__(brief(message))
+
 
 QUOTED = 60  # characters of a value that a message shows; a file or command line may hold millions
+LONGEST_WORD, LONGEST_MESSAGE = 500, 5000  # a path may be long, and a message may list many mistakes
+
+
+def brief(message: str) -> str:
+    """A message with the middle of names left out that nobody could read, whoever wrote them into it."""
+    if len(message) > LONGEST_WORD:
+        half = QUOTED // 2
+        message = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:half]}…{word[0][-half:]}", message)
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
 
 
 def quoted(value: object) -> str:

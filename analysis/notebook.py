@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from html import escape
 from math import isnan
 from pathlib import Path
@@ -28,20 +29,32 @@ from analysis.report.table import table as shown_table
 from analysis.spark import aggregate, metrics, traces
 from analysis.spark.session import session
 from broker.trace.schema import ALL
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Results = Summary | str | Path
+
+class Results(Summary):
+    """A summary that notebooks show as its answer in words and its table."""
+
+    @classmethod
+    def of(cls, found: Summary) -> Results:
+        return cls(**{part.name: getattr(found, part.name) for part in fields(Summary)})
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
-def load(out: str | Path) -> Summary:
+Given = Summary | str | Path
+
+
+def load(out: str | Path) -> Results:
     """The results that `coverlay run`, `coverlay analyze` or `sim.run` wrote to a folder."""
-    return summary.load(Path(out))
+    return Results.of(summary.load(_folder(out)))
 
 
-def table(results: Results, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def table(results: Given, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """One row per setting, in reading order: strategy, epsilon, other swept keys, then means over seeds."""
     have = _results(results)
     names = list(columns) if columns is not None else list(metrics.CATALOGUE)
@@ -57,12 +70,12 @@ def table(results: Results, columns: Sequence[str] | None = None) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def differences(results: Results) -> pd.DataFrame:
+def differences(results: Given) -> pd.DataFrame:
     """Paired differences to the baseline of each family: mean, 95 % interval, effect size, `differs`."""
     return _results(results).differences
 
 
-def advice(results: Results) -> pd.DataFrame:
+def advice(results: Given) -> pd.DataFrame:
     """Which search to use, per setting of everything else, and what it costs (`check_time` where work takes time)."""
     columns = ["title", "search", "epsilon", "check_time", "probes_per_check", "entries", "recall", "sentence"]
     rows = []
@@ -73,7 +86,7 @@ def advice(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def trace(results: Results, name: str, master: str | None = None) -> DataFrame:
+def trace(results: Given, name: str, master: str | None = None) -> DataFrame:
     """One table of the traces of all runs as a Spark DataFrame; the column `run` has the run's name."""
     if name not in ALL:
         raise unknown_name("trace table", name, ALL)
@@ -83,7 +96,7 @@ def trace(results: Results, name: str, master: str | None = None) -> DataFrame:
     return traces.read(session(master), sweep, name)
 
 
-def metric(results: Results, name: str, master: str | None = None) -> DataFrame:
+def metric(results: Given, name: str, master: str | None = None) -> DataFrame:
     """One metric of every run, computed from the traces: a Spark DataFrame of run and value."""
     metrics.metric(name)  # an unknown name is an error, before Spark starts
     sweep = traces.find_runs(_folder(results))
@@ -93,12 +106,16 @@ def metric(results: Results, name: str, master: str | None = None) -> DataFrame:
     return spark.createDataFrame(values, f"run string, `{name}` double")
 
 
-def _results(given: Results) -> Summary:
+def _results(given: Given) -> Summary:
     return given if isinstance(given, Summary) else load(given)
 
 
-def _folder(given: Results) -> Path:
-    return given.out if isinstance(given, Summary) else Path(given)
+def _folder(given: Given) -> Path:
+    if isinstance(given, Summary):
+        return given.out
+    if not isinstance(given, str | Path):
+        raise CoverlayError(f"results are {quoted(given)}; give what sim.run returned, or the folder that it wrote")
+    return Path(given)
 
 
 def as_html(results: Summary) -> str:

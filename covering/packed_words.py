@@ -1,6 +1,6 @@
 """All coordinates of a point in one or a few machine words, compared in parallel (SWAR).
 
-Each coordinate is quantised (keys.py: one monotone floor) to the code bits of a field whose top bit, the
+Each coordinate is quantised (quantiser.py: one monotone floor) to the code bits of a field whose top bit, the
 guard, stays 0 in a query and is 1 in a stored word. Then one subtraction compares all fields at once,
 
     (stored − query) & guards == guards   iff   code(p_j) ≥ code(q_j) for every j,
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covering.contract import Floats, Slots
-from covering.curve.keys import Quantiser
+from covering.quantiser import Quantiser
 from coverlay import kernel
 
 SCAN_BLOCK = 64  # entries tested between two branches

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.notebook import Results
 from analysis.report.page import write_report
-from analysis.report.summary import Summary
 from analysis.spark.aggregate import analyze
 from analysis.spark.java import find_java
 from coverlay import CoverlayError, quoted
@@ -66,7 +66,7 @@ def run(
     resume: bool = False,
     spark: str | None = None,
     progress: bool = True,
-) -> Summary:
+) -> Results:
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 
     Traces and results are written to `out` (default: out/NAME). `jobs` runs are simulated at a time (default: one per
@@ -89,7 +89,7 @@ def run(
         _refuse_broken(swept, folder)
         keep(plan, folder, swept)
         with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
-            results = analyze(folder, spark, say)
+            results = Results.of(analyze(folder, spark, say))
             write_report(folder)
         return results
 

@@ -78,14 +78,16 @@ def _bend(findings: Findings, name: str, line: list[tuple[float, str]]) -> str:
         f"events/s and within {findings.text(last, 'latency_p99')} at {number_text(high, '')}"
     )
     loads = [(rate, findings.mean(point, "event_load")) for rate, point in line]
-    full = next((rate for rate, load in loads if load >= FULL), None)
+    # Events may be drawn closer together than the rate says: only a rate that is not held fills a queue for ever.
+    held = {rate: findings.mean(point, "event_rate_held") for rate, point in line}
+    full = next((rate for rate, load in loads if load >= FULL and not rate < held[rate]), None)
     most = max((load for _, load in loads if load == load), default=0.0)
-    busy = f"the busiest broker has work for at most {number_text(most, 'share')} of the time"
+    busy = f"the busiest broker has work for at most {number_text(most, 'share')} of the time in which events come"
     if full is not None:
         below = max((rate for rate, _ in loads if rate < full), default=None)
         not_yet = "" if below is None else f", not yet at {number_text(below, '')},"
         at = f"at {number_text(full, '')} events/s{not_yet}"
-        busy = f"{at} a broker has more work than time: its queue never stops growing"
+        busy = f"{at} a broker has more work than time: its queue grows for as long as events come"
     return f"{f'With {name}: ' if name else ''}{within}{f'; {busy}' if most else ''}."
 
 

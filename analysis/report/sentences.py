@@ -190,6 +190,8 @@ def judged_share(summary: Summary) -> float:
 # How a delivery can be lost though routing is correct.
 _LOST = {
     "missed_fault": "during faults",
+    "missed_unpublished": "because the publisher's broker was down",
+    "missed_refused": "because the publisher's broker had no room",
     "missed_dropped": "to full queues",
     "missed_transient": "while subscriptions were on their way",
 }

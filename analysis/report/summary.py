@@ -111,12 +111,6 @@ class Summary:
         """The methods that were given an ε."""
         return {labels["method"] for labels in self._labels.values() if labels["epsilon"] > 0}
 
-    def _repr_html_(self) -> str:
-        """How notebooks show results."""
-        from analysis.notebook import as_html  # not above: it imports this module
-
-        return as_html(self)
-
     @property
     def other_swept(self) -> list[str]:
         """The swept keys that labels or metrics do not show already."""

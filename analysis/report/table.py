@@ -28,6 +28,8 @@ _SHORT_TITLES = {
     "missed_transient": "converging",
     "missed_dropped": "dropped",
     "missed_fault": "lost to faults",
+    "missed_refused": "refused",
+    "missed_unpublished": "publisher down",
     "repair_mean": "repair ms",
     "delivery_ratio": "delivered",
     "entries": "table entries",

@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,13 +30,13 @@ class CannotWrite(CoverlayError):
 
 
 @contextmanager
-def writing(what: Path | str, then: str) -> Iterator[None]:
+def writing(what: Path | str, then: str | Callable[[], str]) -> Iterator[None]:
     """Wrap code that writes; `then` says what is kept and how to go on, with CURE for what to do about the error."""
     try:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
-        advice = then.replace(CURE, CURES.get(error.errno or 0, "fix this"))
+        advice = (then if isinstance(then, str) else then()).replace(CURE, CURES.get(error.errno or 0, "fix this"))
         raise CannotWrite(f"{what} cannot be written: {reason}; {advice}") from error
 
 

@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots, check_limit
 from covering.curve import theory
-from covering.curve.keys import Bits, Codes, Quantiser, greedy_bits, interleave, mirror
+from covering.curve.keys import Bits, Codes, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
 from covering.packed_points import PackedPoints
 from covering.packed_words import dominating
+from covering.quantiser import Quantiser
 from coverlay import Key, kernel
 
 
@@ -81,7 +82,9 @@ class EmulatedIndex(PackedPoints):
         if probe_cap is not None:
             check_limit("probe_cap", probe_cap)
         self.probe_cap = probe_cap
-        self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
+        self._quantiser: Quantiser = Quantiser.of(
+            self.domain, greedy_bits(2 * self.attributes) if bits is None else bits
+        )
         self.bits = self._quantiser.bits
         self._codes: Codes = np.empty(2 * self.attributes, np.int64)
 

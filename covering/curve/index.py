@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from covering.contract import CoveringIndex, Floats, Slots
 from covering.curve.hilbert_keys import key_rows
-from covering.curve.keys import Bits, Codes, Quantiser, Words, default_bits, mirror
+from covering.curve.keys import Bits, Codes, Words, default_bits, mirror
 from covering.curve.sfc_array import SfcArray
+from covering.quantiser import Quantiser
 from coverlay import CoverlayError
 
 MAX_ATTRIBUTES = 32  # the state of a coordinate is a bit of one word, two coordinates per attribute
@@ -33,7 +34,7 @@ class CurveIndex(CoveringIndex):
         super().__init__(domain, epsilon)
         if self.attributes > MAX_ATTRIBUTES:
             raise CoverlayError(f"{self.attributes} attributes are too many for {self.name}: {MAX_ATTRIBUTES} at most")
-        self._quantiser = Quantiser.of(self.domain, bits, default)
+        self._quantiser = Quantiser.of(self.domain, default(2 * self.attributes) if bits is None else bits)
         self.bits = self._quantiser.bits
         self._array = SfcArray(self._quantiser.words)
         self._codes = np.empty(2 * self.attributes, np.int64)

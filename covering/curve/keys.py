@@ -1,9 +1,7 @@
 """Quantised dominance points and their Z-order keys, of as many 64-bit words as they need.
 
-Each coordinate becomes a code of k bits by one monotone floor over the domain, clamped to it; the top code
-2^k − 1 is reserved for +∞, so that an unbounded side differs from one that merely ends at the domain. Both
-stored points and queries use the same floor: p ≥ q implies code(p) ≥ code(q), hence no cover is lost, and
-since the converse fails for equal codes every hit is verified on the original values.
+Each coordinate becomes a code of k bits (quantiser.py). The top code 2^k − 1 is reserved for +∞, so that an unbounded
+side differs from one that merely ends at the domain.
 
 Codes are mirrored (2^k − 1 − code): the search region of a query becomes a rectangle [0, l_1) × … × [0, l_D)
 at the origin, with side lengths l_j = code range above the query, as the slides draw it.
@@ -15,55 +13,21 @@ aligned and compare word by word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covering.contract import Floats
-from coverlay import CoverlayError, Key, kernel
+from covering.quantiser import WORD
+from coverlay import Key, kernel
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int64]
 
-WORD = 64
 Bits = Annotated[int | None, Key("bits of a coordinate on the curve; absent: as many as fit", "bits")]
-MAX_BITS = 32  # per coordinate: float64 scaling is exact enough and codes stay clear of the sign bit
 _FINEST_DEFAULT = 16  # more bits multiply the cubes of a greedy search and separate few more bounds
 _COARSEST_DEFAULT = 8  # below this a key hardly discriminates: take another word instead
-
-
-@dataclass(frozen=True)
-class Quantiser:
-    """The monotone floor of every coordinate: code = ⌊(p − offset) · scale⌋, clamped to 0 … 2^bits − 2."""
-
-    offset: Floats
-    scale: Floats
-    bits: int
-
-    @staticmethod
-    def of(domain: Floats, bits: int | None, default: Callable[[int], int] | None = None) -> Quantiser:
-        """For the dominance points of a domain; `bits` None means what `default` says, or `default_bits`."""
-        dimensions = 2 * len(domain)
-        if bits is None:
-            bits = (default or default_bits)(dimensions)
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
-            raise CoverlayError(f"bits {bits!r} must be a whole number from 1 to {MAX_BITS} (per coordinate)")
-        offset = np.empty(dimensions)
-        offset[0::2], offset[1::2] = -domain[:, 1], domain[:, 0]
-        scale = np.zeros(dimensions)
-        # A domain of one value, or so narrow that the scale overflows, or so wide that its width does, has one code.
-        with np.errstate(divide="ignore", over="ignore"):
-            width = np.repeat(domain[:, 1] - domain[:, 0], 2)
-            np.divide(float(2**bits - 1), width, out=scale, where=width > 0)
-        scale[~np.isfinite(scale)] = 0.0
-        return Quantiser(offset, scale, bits)
-
-    @property
-    def words(self) -> int:
-        return -(-len(self.offset) * self.bits // WORD)
 
 
 def greedy_bits(dimensions: int) -> int:

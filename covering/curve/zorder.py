@@ -27,9 +27,10 @@ from covering.curve import theory
 from covering.curve.bigmin import jump_to_covers
 from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
-from covering.curve.keys import WORD, Bits, Codes, Words, greedy_bits
+from covering.curve.keys import Bits, Codes, Words, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
 from covering.packed_words import dominates
+from covering.quantiser import WORD
 from coverlay import CoverlayError, Key, kernel
 
 PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that

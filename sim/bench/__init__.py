@@ -6,7 +6,7 @@ only when used: peers and compiled kernels are slow to load.
 
 covering (with covering_approximate)     topk: intervals, boxes; sparse: expressions, places
 engines: transport, first_use, engine_speed, events     spark
-*_peers: what one would use instead      timing: how times are measured      boxes, spark_trace: workloads
+*_peers: what one would use instead      timing: how times are measured      spark_trace: a made-up sweep
 """
 
 from collections.abc import Callable

@@ -20,9 +20,9 @@ import numpy as np
 
 import covering
 from sim.bench import Progress, Row, covering_approximate
-from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
 from sim.bench.covering_peers import LIBRARIES, PEERS, Ours
 from sim.bench.timing import timed
+from sim.workloads.boxes import WORKLOADS, Boxes, adversarial, split_queries
 
 EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
 SIZE, LARGE = 100_000, 1_000_000  # entries; the libraries would take minutes to build the larger size

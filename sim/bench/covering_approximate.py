@@ -13,8 +13,8 @@ import numpy as np
 
 import covering
 from sim.bench import Progress, Row
-from sim.bench.boxes import WORKLOADS, Boxes
 from sim.bench.timing import mean_least
+from sim.workloads.boxes import WORKLOADS, Boxes
 
 EXACT = "kdtree (exact)"
 METHODS: tuple[tuple[str, float, dict[str, Any]], ...] = (

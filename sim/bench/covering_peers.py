@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covering
-from sim.bench.boxes import Boxes
+from sim.workloads.boxes import Boxes
 
 _FAR = 1e3  # beyond every bound of the unit-domain workloads
 Points = NDArray[np.float64]

@@ -60,7 +60,7 @@ def full_scale(quick: bool, progress: Progress) -> list[Row]:
 
 
 def _measure() -> Row:
-    """Run `coverlay run scale` at full size in this process; how long its phases took."""
+    """What `coverlay run scale` does, at full size, in this process; how long its phases took."""
     import pyarrow.parquet as pq
 
     import analysis.spark.aggregate
@@ -69,7 +69,6 @@ def _measure() -> Row:
     import sim.experiment.engines
     import sim.experiment.oracle
     from broker import trace
-    from sim.cli.main import main
 
     took: dict[str, float] = {}
     phases: list[tuple[Any, str, str]] = [
@@ -81,11 +80,10 @@ def _measure() -> Row:
         (analysis.spark.aggregate, "analyze", "aggregate"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        main(["run", "scale", "--out", f"{folder}/small", *_set(4, 50, 5)])  # pays for compiling
+        _scale(Path(folder) / "small", 4, 50, 5)  # pays for compiling
         for owner, name, phase in phases:
             setattr(owner, name, _clocked(getattr(owner, name), took, phase))
-        full = ["run", "scale", "--out", f"{folder}/full", *_set(BROKERS, MILLION, EVENTS)]
-        status, seconds = timed(lambda: main(full))
+        status, seconds = timed(lambda: _scale(Path(folder) / "full", BROKERS, MILLION, EVENTS))
         (path,) = Path(folder).glob("full/runs/run=*/run.parquet")
         names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
         counted, peak = pq.read_table(path, columns=names).to_pylist()[0], _peak(os.getpid())
@@ -106,9 +104,17 @@ def _peak(process: int) -> int:
     return int(own.split()[1]) * 1024 + sum(_peak(child) for child in children)
 
 
-def _set(*sizes: int) -> list[str]:
-    keys = ("overlay.brokers", "workload.subscriptions", "workload.events")
-    return [part for key, size in zip(keys, sizes, strict=True) for part in ("--set", f"{key}={size}")]
+def _scale(out: Path, brokers: int, subscriptions: int, events: int) -> int:
+    """From the experiment to its page; 0 if nothing failed and no guarantee is broken."""
+    import analysis.spark.aggregate
+    from analysis.report.page import Asked, write_report
+    from sim.experiment.sweep import run_sweep
+
+    sizes = {"overlay.brokers": brokers, "workload.subscriptions": subscriptions, "workload.events": events}
+    result = run_sweep(load("scale", sizes), out)
+    analysis.spark.aggregate.analyze(out)
+    write_report(out, Asked())
+    return int(bool(result.failures or result.wrong))
 
 
 def _clocked(function: Callable[..., Any], took: dict[str, float], phase: str) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from analysis.spark.metrics.covering import CHECKS
 from analysis.spark.metrics.delivery import PERCENTS
+from analysis.spark.metrics.service import COPIES_LOST
 from analysis.spark.metrics.traffic import KINDS
 from broker.trace.buckets import EXPONENT_BIAS, PARTS, SUBBITS
 from broker.trace.schema import CLIENT, FAILURES, LOSSES, LOST, MUST_BE_ZERO, SCHEMAS
@@ -66,6 +67,9 @@ def _there(chosen: str) -> str:
 # Service time, where the trace says what it was spent on.
 _BY_KIND = "if(sum(covering + tables + matching) > 0, sum(service), null)"
 
+# No copy of an event was lost.
+_WHOLE = "coalesce(any_value(lost), 0) = 0"
+
 DUCKDB_JOBS = {
     "table_size": f"""
         with remote as (select run, broker, sum(entries) entries from final where neighbour <> {CLIENT} group by all),
@@ -114,6 +118,7 @@ DUCKDB_JOBS = {
         from ranked group by run""",
     "service": f"""with period as (
             select run, min(published) first, max(published) last from publications group by run),
+        lost as (select run, count_if(kind in ({_words(COPIES_LOST)})) lost from faults group by run),
         parts as (
             select run, target, sum(waited) waited, sum(service) service, count(*) count, sum(on_covering) covering,
             0 tables, 0 matching, 0 on_events, 0 published,
@@ -125,12 +130,13 @@ DUCKDB_JOBS = {
             sum(covering) covering, sum(tables) tables, sum(matching) matching, sum(on_events) on_events,
             sum(published) published, sum(asked) asked from parts group by all)
         select run, nullif(max(service), 0) / any_value(finished) utilisation_max,
-        if(max(service) > 0, max(asked), null) / nullif(any_value(last - first), 0) event_load,
+        if(max(service) > 0 and {_WHOLE}, max(asked), null) / nullif(any_value(last - first), 0) event_load,
         nullif(sum(service), 0) / any_value(finished * brokers) utilisation_mean,
-        sum(waited) / sum(count) queueing_delay, 1000 * sum(published) / nullif(max(on_events), 0) event_rate_held,
+        sum(waited) / sum(count) queueing_delay,
+        1000 * if({_WHOLE}, sum(published), null) / nullif(max(on_events), 0) event_rate_held,
         sum(covering) / {_BY_KIND} share_covering, sum(tables) / {_BY_KIND} share_tables,
         sum(matching) / {_BY_KIND} share_matching
-        from each join run using (run) left join period using (run) group by run""",
+        from each join run using (run) left join period using (run) left join lost using (run) group by run""",
     "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
             from {_RANKED.format(counts="lasted")} group by run)
         select run, count_if(kind = 'subscribe') subscribe_requests,
@@ -142,8 +148,7 @@ DUCKDB_JOBS = {
         count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",
     "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))}, judged_share,
-        deliveries / nullif(deliveries
-            + (missed + missed_transient + missed_dropped + missed_fault) / judged_share, 0) delivery_ratio,
+        due_delivered / nullif(due, 0) delivery_ratio,
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }
 

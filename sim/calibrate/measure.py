@@ -29,8 +29,8 @@ from routing.contract import LinkStrategy, RoutingOptions
 from routing.filter import Filter
 from routing.strategies import STRATEGIES
 from routing.strategies.merging import Merging
-from sim.bench import boxes
 from sim.calibrate.fit import Counts, Fitted, Sample, fit, predicted
+from sim.workloads import boxes
 from sim.workloads.begen import Begen, begen
 from sim.workloads.located import Located, located_workload
 

@@ -9,8 +9,10 @@ busiest broker is `event_load` of analysis/spark/metrics/service.py:
 where the messages are all that are about events (answers and awards too, where the k best of the whole network are
 served), and the control messages sent while events were published. All follow from simulated counts. A queue that gets
 more work than there is time keeps growing; one that gets less empties again and again. So a queue is said to grow
-without bound if its load is 1 or more. Links with a bandwidth have queues too: there messages take as long as their
-bytes.
+for as long as events come if its load is 1 or more. Links with a bandwidth have queues too: there messages take as long
+as their bytes.
+
+The rate of a run is that of the events that were drawn, which come a little faster or slower than asked for.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Load:
     took: float  # ms per message, on average
     dropped: int  # copies of events that found a queue full
     period: float  # ms from the first publication to the last
+    events: int  # published meanwhile
+    rate: float  # of these, per second: as drawn, not as asked for
     deliveries: int  # that the percentiles are of
 
     @property
@@ -61,7 +65,7 @@ class Load:
     def why_not(self, limit: float) -> str:
         if self.grows:
             busy = f"{100 * self.load:.4g} %" if self.load < 10 else f"{100 * self.load:,.0f} %"
-            return f"{self.where} then has work for {busy} of the time, so that its queue grows without end"
+            return f"{self.where} then has work for {busy} of the time, so that its queue grows as long as events come"
         if self.dropped:
             return f"{self.dropped:,} copies of events then find a queue full"
         return f"the 99th percentile is then {self.p99:.3g} ms, not below {limit:g} ms"
@@ -71,7 +75,7 @@ def load_of(folder: Path, attributes: int) -> Load:
     """What the run in this folder says; `attributes`: of an event, which decide its size on a link."""
     run = open_run(folder)
     events = _columns(run, "publications")
-    published = events["published"]
+    published, tried = events["published"], run.read("published").num_rows or len(np.unique(events["event"]))
     period = float(published.max() - published.min()) if len(published) else 0.0
     if not period > 0:
         raise CoverlayError("a rate needs at least two events, published at different times")
@@ -114,7 +118,8 @@ def load_of(folder: Path, attributes: int) -> Load:
     if on_link is not None and on_link[0] > work:
         (work, where, served), shares = on_link, {}
     per_event, took = served / len(np.unique(events["event"])), work / max(served, 1)
-    return Load(p50, p99, work / period, where, shares, per_event, took, dropped, period, int(counts.sum()))
+    drawn, made = 1000 * tried / period, int(counts.sum())
+    return Load(p50, p99, work / period, where, shares, per_event, took, dropped, period, tried, drawn, made)
 
 
 def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 
 from analysis.report.numbers import number_text, value_text
@@ -30,8 +31,8 @@ def row(point: str, search: Search) -> list[str]:
     slowest = max(search.found[rate], key=lambda load: load.p99)
     times = [number_text(slowest.p50, "ms"), number_text(slowest.p99, "ms")]
     shares = [number_text(here.shares.get(name), "share") for name in (*SHARES, "serving")]
-    fails = "–" if search.too_high is None else per_second(search.too_high)
-    return [setting(point), per_second(rate), fails, *times, here.where, f"{here.load:.2f}", *shares]
+    fails = "–" if search.too_high is None else per_second(_fails(search).rate)
+    return [setting(point), per_second(_held(search)), fails, *times, here.where, f"{here.load:.2f}", *shares]
 
 
 def worst(loads: Iterable[Load]) -> Load:
@@ -56,12 +57,34 @@ def sentence(search: Search) -> str:
     p50, p99 = number_text(here.p50, "ms"), number_text(here.p99, "ms")
     if search.too_high is None:
         return f"no limit was found up to {per_second(search.rate)} events/s, where p99 is {p99} ms and no queue grows"
-    fails = next(load for load in search.found[search.too_high] if not load.holds(search.limit))
-    held, too_high = per_second(search.rate), per_second(search.too_high)
+    fails = _fails(search)
     return (
-        f"{held} events/s are held: half of the deliveries take at most {p50} ms, 99 % at most {p99} ms. "
-        f"{too_high} events/s are not: {fails.why_not(search.limit)}. {saturates(search, search.too_high)}"
+        f"{per_second(_held(search))} events/s are held: half of the deliveries take at most {p50} ms, 99 % at most "
+        f"{p99} ms. {per_second(fails.rate)} events/s are not: {fails.why_not(search.limit)}. {saturates(search)} "
+        f"This rests on {here.events:,} events within {duration(here.period)}{asked_for(search)}."
     )
+
+
+def _held(search: Search) -> float:
+    """The highest rate that holds: with several seeds, the lowest that any of them drew."""
+    assert search.rate is not None
+    return min(load.rate for load in search.found[search.rate])
+
+
+def _fails(search: Search) -> Load:
+    """A run at the lowest rate that does not hold."""
+    assert search.too_high is not None
+    return next(load for load in search.found[search.too_high] if not load.holds(search.limit))
+
+
+def asked_for(search: Search) -> str:
+    """The rates that were asked for, where those that were drawn differ from them."""
+    assert search.rate is not None
+    assert search.too_high is not None
+    named = {search.rate: _held(search), search.too_high: _fails(search).rate}
+    if all(per_second(rate) == per_second(drawn) for rate, drawn in named.items()):
+        return ""
+    return f", drawn where {per_second(search.rate)} and {per_second(search.too_high)} events/s were asked for"
 
 
 def _none(search: Search) -> str:
@@ -76,12 +99,13 @@ def _none(search: Search) -> str:
     )
 
 
-def saturates(search: Search, rate: float) -> str:
-    """Whose queue is full first, and what its time goes into."""
-    load = worst(search.found[rate])
+def saturates(search: Search) -> str:
+    """Whose queue is full first, and what its time goes into; by a run without losses, which hide work."""
+    loads = [*search.found[search.too_high or LOWEST], *search.found[search.rate or LOWEST]]
+    load = worst([load for load in loads if not load.dropped])
     if not load.load:
         return "No queue is ever full: nothing takes time."
-    full = float(f"{rate / load.load:.3g}")  # what a message costs does not depend on the rate
+    full = float(f"{load.rate / load.load:.3g}")  # what a message costs does not depend on the rate
     return f"{load.where} saturates first, at {per_second(full)} events/s: {goes_into(load)}."
 
 
@@ -95,12 +119,14 @@ def goes_into(load: Load) -> str:
 
 
 def duration(milliseconds: float) -> str:
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.3g} s"
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.3g} µs"
 
 
 def per_second(rate: float) -> str:
     """A rate as people write it, also beyond a million."""
-    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:g}"
+    return f"{float(f'{rate:.4g}'):,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def few(searches: Mapping[str, Search]) -> list[str]:
@@ -111,18 +137,20 @@ def few(searches: Mapping[str, Search]) -> list[str]:
     return [note] if least < MANY else []
 
 
-def hasty(searches: Mapping[str, Search]) -> list[str]:
-    """A note where the events of a run are over before a queue could grow to the limit."""
+def hasty(searches: Mapping[str, Search], recorded: bool) -> list[str]:
+    """A note where the events of a run are over before a queue could grow to the limit; `recorded`: from a file."""
     found = []
     for search in searches.values():
         if search.rate is None:
             continue
         period = min(load.period for load in search.found[search.rate])
         if period < LONG_ENOUGH * search.limit:
-            needed = float(f"{LONG_ENOUGH * search.limit * search.rate / 1000:.2g}")
+            times = LONG_ENOUGH * search.limit / period
+            events = min(load.events for load in search.found[search.rate])
+            longer = f"use {float(f'{times * events:.2g}'):,.0f} events (workload.events)"
+            again = f"repeat the recording: --set workload.repeat={math.ceil(times)}"
             found.append(
-                f"at {per_second(search.rate)} events/s all events of a run are published within {period:.3g} ms: "
-                f"too short for queues to cause latencies of {search.limit:g} ms; use {needed:,.0f} events "
-                "(workload.events)"
+                f"at {per_second(_held(search))} events/s all events of a run are published within {period:.3g} ms: "
+                f"too short for queues to cause latencies of {search.limit:g} ms; {again if recorded else longer}"
             )
     return found[:1]

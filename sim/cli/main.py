@@ -7,6 +7,7 @@ Each verb is one small function in verbs.py or looking.py; the work is done in t
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import math
 import os
@@ -17,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from analysis.report.thresholds import Thresholds
-from coverlay import CoverlayError, __version__, refuse_other_systems
+from coverlay import CoverlayError, __version__, brief, quoted, refuse_other_systems
 from sim.bench import BENCHMARKS
 from sim.cli import looking, verbs
 from sim.cli.lists import LISTS
@@ -61,8 +63,13 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=24)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(brief(message))
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="coverlay",
         description="A laboratory for content-based publish/subscribe broker networks.",
         epilog=START,
@@ -256,13 +263,25 @@ def _status_of(options: argparse.Namespace, terminated: list[int]) -> int:
         # A kernel that is interrupted while it is called raises SystemError.
         if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        # Only verbs that can be resumed have the option; the others leave what was there as it was.
-        kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
-        print(f"coverlay: stopped; {kept}", file=sys.stderr)
+        print(f"coverlay: stopped; {_kept(options)}", file=sys.stderr)
         return 128 + (terminated[0] if terminated else signal.SIGINT)  # as shells report it
     except BrokenPipeError:  # `coverlay list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        print(f"coverlay: {quoted(error.filename)} is too long for a path", file=sys.stderr)
+        return 2
+
+
+def _kept(options: argparse.Namespace) -> str:
+    """What a command that was stopped leaves behind."""
+    if "resume" not in options:  # only verbs that can be resumed have the option; the others leave what was there
+        return "nothing was changed"
+    if options.out is None or not any((*options.out.glob("runs/run=*"), *options.out.glob("*/points-*.jsonl"))):
+        return "nothing was finished"
+    return "finished runs are kept, --resume goes on from there"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Results on standard output; progress on standard error, as a bar on a terminal or in a notebook and as a line every
-ten seconds elsewhere."""
+"""Results on standard output; progress on standard error, as a bar on a terminal or in a notebook with ipywidgets, and
+as a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich import progress as bars
 from rich.console import Console
@@ -59,7 +60,8 @@ class _Lines(threading.Thread):
 
 @contextmanager
 def _shown(what: str, *columns: bars.ProgressColumn) -> Iterator[tuple[bars.Progress, bars.TaskID, _Lines]]:
-    lines, drawn = _Lines(what), ERR.is_terminal or ERR.is_jupyter
+    # Without ipywidgets rich would warn at every step of a bar in a notebook: plain lines there.
+    lines, drawn = _Lines(what), ERR.is_terminal or (ERR.is_jupyter and find_spec("ipywidgets") is not None)
     with bars.Progress(*columns, console=ERR, disable=not drawn, transient=True) as shown:
         if not drawn:
             lines.start()

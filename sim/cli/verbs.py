@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, brief
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.terminal import OUT, cell, complain, print_table, progress, say, status
 from sim.reproduce import DOCUMENTS
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from sim.experiment.sweep import run_sweep
 
     plan = load(options.experiment, _settings(options))
-    out = options.out or Path("out") / Path(options.experiment).stem
+    out = options.out = options.out or Path("out") / Path(options.experiment).stem
     started = _begin(plan, options.jobs)
     with FolderLock(out) as lock:
         with progress(f"simulating {plan.name}") as update:
@@ -59,7 +59,7 @@ def capacity(options: argparse.Namespace) -> int:
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
-    out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
+    out = options.out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
     started = _begin(plan, options.jobs)
     complain("these are the runs at the first rate; about ten more rates follow, each chosen by the results so far")
     with FolderLock(out) as lock:
@@ -71,7 +71,7 @@ def capacity(options: argparse.Namespace) -> int:
             return _status(found.result)
         answers = sentences(found.searches)  # refuses where no setting has an answer
         print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
-        short = [*few(found.searches), *hasty(found.searches)]
+        short = [*few(found.searches), *hasty(found.searches, plan.runs[0].experiment.workload.from_files)]
         _note(short)
         plan = replace(found.plan, notes=(*found.plan.notes, *short))
         return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
@@ -247,7 +247,7 @@ def reproduce(options: argparse.Namespace) -> int:
     earlier = read_ledger(options.compare) if options.compare is not None else None
     chosen = documents if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
-        complain(ledgers.coming(document, options.quick, figures))
+        complain(brief(ledgers.coming(document, options.quick, figures)))
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(

@@ -18,8 +18,9 @@ from broker.settings import Settings
 from broker.transport import SERVICE_OPTIONS, WORK
 from covering.auto import AutoIndex
 from covering.budget import BUDGET
-from covering.curve.keys import Quantiser, greedy_bits
+from covering.curve.keys import greedy_bits
 from covering.packed_words import Fields
+from covering.quantiser import Quantiser
 from covering.stats import boxes_per_page, footprint
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r

@@ -36,7 +36,7 @@ def workload_of(experiment: Experiment, stream: Stream) -> Workload:
     if section.from_files:
         overlay = overlay_of(experiment, stream)  # files may call brokers by name
         files = section.subscriptions_file, section.events_file
-        return load_workload(*files, experiment.schema_, overlay.called, section.time_unit)
+        return load_workload(*files, experiment.schema_, overlay.called, section.time_unit).repeated(section.repeat)
     size = {"attributes": section.attributes, "subscriptions": section.subscriptions, "events": section.events}
     return generate(section.kind, stream, **size, **section.options)
 

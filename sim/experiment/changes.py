@@ -2,7 +2,8 @@
 
 A section is merged: its other keys stay as they are. `sweep`, `case` and tables that are values (`overlay.latency`,
 `broker.service`) are replaced. A swept key gets the one value that is set. A list, where the key does not take one,
-lists values to sweep, in place of those of the experiment. Another `kind` or `method` drops the options of the others.
+lists values to sweep, in place of those of the experiment. Another `kind` or `method` drops the options of the others,
+a file those of all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from coverlay import CoverlayError, quoted
 from sim.experiment.dotted import MISSING, after, assign, lookup, related, remove
-from sim.experiment.kinds import CHOOSERS, by_key, default_kind, foreign, takes_list, without
+from sim.experiment.kinds import CHOOSERS, by_key, default_kind, foreign, takes_list
 from sim.experiment.points import ABOUT_THE_SWEEP, swept_key
 
 SWEEP = "sweep"  # of an experiment, or of one of its cases
@@ -113,14 +114,14 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
 def _drop_foreign(data: dict[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
     """Delete the options that only other kinds take than those that are set, wherever the experiment has them."""
     sweeps, cases = tables(data)
-    for section, chooser in CHOOSERS.items():
-        chosen = settings.get(f"{section}.{chooser}")
-        for option in sorted(foreign(section, chosen)):
+    for section in CHOOSERS:
+        options, why = foreign(section, settings)
+        for option in sorted(options):
             key = f"{section}.{option}"
             if key in settings:
                 continue  # the user asks for it: an error, told with the options that there are
             if any([_delete(table, key) for table in (data, *cases, *sweeps)]):
-                yield f"{key} is left out: {without(section, chosen)}"
+                yield f"{key} is left out: {why}"
 
 
 def _delete(table: dict[str, Any], key: str) -> bool:

@@ -116,6 +116,11 @@ class WorkloadSection(OpenSection):
     time_unit: Annotated[
         Unit, NoEffect(reasons.no_recorded_times, unless="ms"), Key("unit of the times in your own files")
     ] = "ms"
+    repeat: Annotated[
+        Positive,
+        NoEffect(reasons.no_events_file, unless=1),
+        Key("times that your own events are published, one recording after the other"),
+    ] = 1
     attributes: Annotated[
         int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files), Key("attributes of an event")
     ] = 2

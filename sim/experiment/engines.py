@@ -31,7 +31,6 @@ from sim.workloads.arrivals import PUBLISH, RERANK, SUBSCRIBE, Timeline
 
 if TYPE_CHECKING:
     from sim.compiled.engine import Engine
-    from sim.experiment.predict import Prediction
 
 
 Tell = Callable[[float], None]
@@ -79,16 +78,16 @@ FEW_MESSAGES = 1_000_000
 
 
 def engine_for(
-    experiment: Experiment, workload: Workload, at_most: float, predicted: Callable[[], Prediction]
+    experiment: Experiment, workload: Workload, at_most: float, predicted: Callable[[], float]
 ) -> tuple[str, str]:
     """The engine for this experiment, and why; raises if `compiled` is asked for what it does not support.
 
-    `at_most`: an upper bound of the messages; a prediction is made only where this bound is above FEW_MESSAGES.
+    `at_most`: an upper bound of the messages; `predicted` estimates them, only where this bound is above FEW_MESSAGES.
     """
     asked = experiment.run.engine
     if asked == "simpy":
         return asked, f'run.engine = "{asked}"'
-    if asked == "auto" and (at_most <= FEW_MESSAGES or predicted().messages <= FEW_MESSAGES):
+    if asked == "auto" and (at_most <= FEW_MESSAGES or predicted() <= FEW_MESSAGES):
         return "simpy", f"at most {FEW_MESSAGES:,} messages are predicted, which take seconds"
     from sim.compiled.support import unsupported, unsupported_workload  # imports numba kernels: only when asked for
 

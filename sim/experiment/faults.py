@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,19 @@ from coverlay import CoverlayError, quoted
 from sim.random_streams import Stream
 from sim.workloads.tables import Table, not_negative
 
-if TYPE_CHECKING:
-    from sim.experiment.config_world import FaultsSection
-
 Floats = NDArray[np.float64]
 COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state")
 REQUIRED = ("time", "kind", "broker")
+
+
+class Rates(Protocol):
+    """What faults are drawn from: the keys of [faults]."""
+
+    crash_fraction: float
+    cut_fraction: float
+    window: list[float]
+    downtime: float
+    state: Any
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Fault:
 
 
 def draw_faults(
-    stream: Stream, brokers: int, links: list[tuple[int, int]], published: Floats, section: FaultsSection
+    stream: Stream, brokers: int, links: list[tuple[int, int]], published: Floats, section: Rates
 ) -> list[Fault]:
     """Crash a share of the brokers and cut a share of the links, once each, at random times within the window, which is
     part of the time between the first and the last event.

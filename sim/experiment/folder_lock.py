@@ -6,11 +6,12 @@ The lock is a file in the folder, locked by the system: it ends with the process
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from broker.trace.disk import writing
 from coverlay import CoverlayError, refuse_other_systems
-from sim.experiment.runner import RUNS_KEPT
+from sim.experiment.runner import runs_kept
 
 LOCK = ".lock"
 
@@ -41,7 +42,7 @@ class FolderLock:
         import fcntl  # not at the top: systems without it get a sentence
 
         out = self._out
-        with writing(f"--out {out}", RUNS_KEPT):
+        with writing(f"--out {out}", partial(runs_kept, out)):
             out.mkdir(parents=True, exist_ok=True)
             file = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:

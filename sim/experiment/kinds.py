@@ -21,6 +21,7 @@ from routing.overlay.latency import LATENCIES
 from routing.overlay.map import Area
 from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, lookup
+from sim.experiment.effects import INPUT_FILE
 from sim.workloads import PARAMETERS, WORKLOADS
 from sim.workloads.arrivals import ARRIVALS, CLIENTS, schedule
 
@@ -99,26 +100,32 @@ def options_by_kind(section: str) -> dict[str, set[str]]:
     return {kind: {*option_names(takes), *shared} for kind, takes in OPTIONS[section].items()}
 
 
-def foreign(section: str, chosen: Any) -> set[str]:
-    """The options of the other kinds of a section, which the chosen one does not take; none if it is unknown."""
-    known = options_by_kind(section)
+def foreign(section: str, settings: Mapping[str, Any]) -> tuple[set[str], str]:
+    """The options of a section that what is set does not take, because of its kind or of a file, and the reason."""
+    chosen, known = settings.get(f"{section}.{CHOOSERS[section]}"), options_by_kind(section)
+    options: set[str] = set().union(*known.values())
+    file = next((key for key in _files_of(section) if settings.get(key) is not None), None)
+    if file is not None:
+        return options, f"{file} is set"
     if not isinstance(chosen, str) or chosen not in known:
-        return set()
-    return set().union(*known.values()) - known[chosen]
+        return set(), ""
+    return options - known[chosen], f"{section}.{CHOOSERS[section]} = {quoted(chosen)} has no such option"
+
+
+def _files_of(section: str) -> list[str]:
+    """The keys of a section that name a file, which is then there in place of what a kind makes."""
+    field = Experiment.model_fields.get(section)
+    fields = getattr(field.annotation, "model_fields", {}) if field is not None else {}
+    return [f"{section}.{name}" for name, inner in fields.items() if INPUT_FILE in inner.metadata]
 
 
 def foreign_keys(data: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Keys of the data that only other kinds than those in the settings take, each with the reason."""
-    for section, chooser in CHOOSERS.items():
-        chosen = settings.get(f"{section}.{chooser}", MISSING)
-        for option in sorted(foreign(section, chosen)):
+    for section in CHOOSERS:
+        options, why = foreign(section, settings)
+        for option in sorted(options):
             if lookup(data, f"{section}.{option}") is not MISSING:
-                yield f"{section}.{option}", without(section, chosen)
-
-
-def without(section: str, chosen: Any) -> str:
-    """Why an option of another kind has no effect."""
-    return f"{section}.{CHOOSERS[section]} = {quoted(chosen)} has no such option"
+                yield f"{section}.{option}", why
 
 
 # ── keys that take lists ───────────────────────────────────────────────────────────────────────────────────

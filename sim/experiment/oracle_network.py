@@ -1,16 +1,17 @@
 """The truth where the k best of the whole network are served: worked out centrally, event by event.
 
-A subscription is *there* for an event if the event reaches it, its client asked for it before the event was over, and
-its end had not reached every broker when the event was published. It is *firm* if it also had settled when the event
-was published, and stayed until the event was over. Brokers may disagree about the others while the event is under way.
-Where ranks change, each rank is a row (oracle_versions.py), and the best of the rows that are there counts. So
+Due are the k best of all subscriptions in force when the event was published. While requests are under way, brokers may
+disagree about who takes part. A subscription is *there* for an event if the event reaches it, its broker accepted it
+before the event was over, and its end had not reached every broker when the event was published. It is *firm* if it
+also had settled when the event was published, and stayed until the event was over. Where ranks change, each rank is a
+row (oracle_versions.py), and the best of the rows that are there counts. So
 
-- a firm subscription that fewer than k that are there outrank must be served: else it is *missed*;
+- a firm subscription that fewer than k that are there outrank is due and must be served: else it is *missed*;
 - each one served must be there, be served at home, and be outranked by fewer than k firm ones: else it is *spurious*.
   Nobody is served twice, and no more than k are. Where all are firm, ranks are 1, 2, 3, … in the order of scores, ties
   by id, and scores are right;
-- anything else that is lacking, up to k of those in force when the event was published, is *transient*. A fault or a
-  full queue may cost any winner, and lets the next ones be served.
+- anything else that is due and lacking is *transient*. A fault or a full queue may cost any winner, and lets the next
+  ones be served.
 """
 
 from __future__ import annotations
@@ -21,124 +22,100 @@ from typing import Any
 import numpy as np
 
 from broker.trace.schema import CLIENT
+from sim.experiment.oracle_due import Truth, in_force
 from sim.experiment.oracle_events import (
-    A_COPY_DROPPED,
-    A_COPY_LOST,
     COUNTED,
-    DROPPED,
+    DELIVERED,
+    DUE,
     DUPLICATES,
-    FAULT,
     MISSED,
     SAME_SCORE,
     SPURIOUS,
     TRANSIENT,
-    Lives,
+    UNDUE,
+    Fates,
+    Served,
 )
-from sim.experiment.oracle_paths import ROUNDING, Columns, Part, latencies
-from sim.experiment.oracle_truth import Floats, Ints, Terms, scores_of
+from sim.experiment.oracle_paths import ROUNDING, Columns, latencies
+from sim.experiment.oracle_truth import Floats, Ints, all_reached, scores_of_pairs
 
 
 @dataclass(frozen=True)
 class Subscriptions:
-    """One value per row of the terms that is a subscription."""
+    """All subscriptions of the network."""
 
-    terms: Terms
-    lives: Lives
-    home: Ints
-    gone: Floats  # when the messages of its end had been processed, inf if it stayed
-
-    @staticmethod
-    def of(terms: Terms, lives: Lives, gone: Floats) -> Subscriptions:
-        home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
-        return Subscriptions(terms, lives, home, gone)
+    truth: Truth
+    gone: Ints  # per row, the step of the last message by which it ended, NEVER if it stayed
 
 
 @dataclass(frozen=True)
 class Under:
-    """When an event was under way, and what went wrong meanwhile."""
+    """The steps between which an event was under way, and why it may have been lost meanwhile."""
 
-    published: float
-    ended: float
-    faulty: bool
-    dropped: bool
-
-    @staticmethod
-    def way(published: float, ended: float, happened: int, broken: Floats) -> Under:
-        faulty = bool(happened & A_COPY_LOST) or bool(((broken[:, 0] <= ended) & (published <= broken[:, 1])).any())
-        return Under(published, ended, faulty, bool(happened & A_COPY_DROPPED))
+    published: int
+    ended: int
+    cause: int  # MISSED: nothing went wrong
 
 
-def judge_event(
-    known: Subscriptions, values: Floats, weights: Floats, under: Under, served: Columns, k: int, counts: Ints
-) -> None:
-    """Add to the counts of COUNTED; `served`: the deliveries of one event."""
-    lives = known.lives
-    count = len(lives.number)
-    scores = scores_of(known.terms, values, weights)[:count]
-    there = ~np.isnan(scores) & (lives.asked <= under.ended) & (known.gone > under.published)
-    firm = there & (lives.settled <= under.published) & (lives.asked_to_leave > under.ended)
-    rows = np.flatnonzero(there)
-    rows = rows[np.lexsort((lives.number[rows], -scores[rows]))]  # best first
-    in_force = int(((lives.asked[rows] <= under.published) & (lives.asked_to_leave[rows] > under.published)).sum())
+def judge_event(known: Subscriptions, reached: Ints, scores: Floats, under: Under, served: Served) -> Ints:
+    """Counts as in COUNTED; `reached`: the rows that one event reaches, `served`: its deliveries."""
+    counts = np.zeros(len(COUNTED), np.int64)
+    lives, home, k = known.truth.lives, known.truth.home, known.truth.k
+    order = np.lexsort((lives.number[reached], -scores))  # best first
+    reached, scores = reached[order], scores[order]
+    entitled = lives.number[reached[in_force(lives, reached, np.array(under.published))]][:k]
+    score_of = dict(zip(reached.tolist(), scores.tolist(), strict=True))
+    rows = reached[(lives.came[reached] <= under.ended) & (known.gone[reached] >= under.published)]
     rows = rows[np.sort(np.unique(lives.number[rows], return_index=True)[1])]  # the best rank of each
-    outranked = np.full(count, count)
-    outranked[rows] = np.cumsum(firm[rows]) - firm[rows]  # by how many firm ones
-    required = rows[:k][firm[rows[:k]]]
+    firm = (lives.settled[rows] < under.published) & (lives.left[rows] > under.ended)
+    outranked = dict(zip(rows.tolist(), (np.cumsum(firm) - firm).tolist(), strict=True))  # by how many firm ones
+    required = lives.number[rows[:k][firm[:k]]]
 
-    row_of = dict(zip(lives.number.tolist(), range(count), strict=True)) if len(served["subscription"]) else {}
-    row_of.update(zip(lives.number[rows].tolist(), rows.tolist(), strict=True))
-    got = [row_of.get(s, -1) for s in served["subscription"].tolist()]
-    unique = np.array(sorted(set(got)), dtype=np.int64)
-    at_home = {(r, b) for r, b in zip(got, served["broker"].tolist(), strict=True) if r >= 0 and known.home[r] == b}
-    right = np.array([r for r in unique.tolist() if r >= 0 and (r, int(known.home[r])) in at_home], dtype=np.int64)
-    right = right[outranked[right] < k]
-    counts[DUPLICATES] += len(got) - len(unique)
-    missed = len(np.setdiff1d(required, right))
-    lacking = max(0, min(k, in_force) - len(right) - missed)
-    if under.faulty or under.dropped:
-        counts[FAULT if under.faulty else DROPPED] += missed + lacking
-        return
+    row_of = dict(zip(lives.number[rows].tolist(), rows.tolist(), strict=True))
+    given = list(zip(served.subscription.tolist(), served.broker.tolist(), strict=True))
+    unique = dict.fromkeys(number for number, _ in given)
+    at_home = {number for number, broker in given if broker in home[lives.number == number]}
+    right = [number for number in unique if number in at_home and outranked.get(row_of.get(number, -1), k) < k]
+    made = np.isin(entitled, list(at_home))
+    lost = entitled[~made]
+    counts[DUE] += len(entitled)
+    counts[DELIVERED] += made.sum()
+    counts[UNDUE] += len(unique) - made.sum()
+    counts[DUPLICATES] += len(given) - len(unique)
+    if under.cause != MISSED:
+        counts[under.cause] += len(lost)
+        return counts
+    missed = int(np.isin(lost, required).sum())
     counts[MISSED] += missed
-    counts[TRANSIENT] += lacking
+    counts[TRANSIENT] += len(lost) - missed
     extra = len(unique) - len(right) + max(0, len(right) - k)
     counts[SPURIOUS] += extra
-    if not extra and firm[rows].all() and len(got) == len(unique):
-        by_rank = np.argsort(served["rank"], kind="stable")
-        in_order = np.array(got, dtype=np.int64)[by_rank].tolist() == rows[: len(got)].tolist()
-        ranks = served["rank"][by_rank].tolist() == list(range(1, len(got) + 1))
-        alike = np.allclose(served["score"], scores[got], SAME_SCORE, SAME_SCORE)
+    if not extra and firm.all() and len(given) == len(unique):
+        by_rank = np.argsort(served.rank, kind="stable")
+        in_order = served.subscription[by_rank].tolist() == lives.number[rows[: len(given)]].tolist()
+        ranks = served.rank[by_rank].tolist() == list(range(1, len(given) + 1))
+        expected = [score_of[row_of[number]] for number, _ in given]
+        alike = np.allclose(served.score, expected, SAME_SCORE, SAME_SCORE)
         counts[SPURIOUS] += not (in_order and ranks and alike) and not missed  # right ones, wrong order or score
+    return counts
 
 
-def judge_events(
-    known: Subscriptions,
-    numbers: Ints,
-    hops: Part,
-    said: Part,
-    served: Part,
-    values: Floats,
-    weights: Floats,
-    happened: Ints,
-    broken: Floats,
-    k: int,
-) -> tuple[Ints, Ints]:
-    """Counts as in COUNTED of events `numbers`, and which rows of `said` are about events that lost no copy.
-
-    `hops`, `said` and `served`: publications, ranked messages and deliveries.
-    """
-    counts, sound = np.zeros(len(COUNTED), np.int64), [np.empty(0, np.int64)]
-    for place, number in enumerate(numbers.tolist()):
-        of_hops, of_said, of_served = (slice(*part.first[place : place + 2]) for part in (hops, said, served))
-        if of_hops.start == of_hops.stop:
-            continue  # never published in this run
-        published = float(hops.columns["published"][of_hops.start])
-        ended = float((said.columns["time"][of_said] + said.columns["service"][of_said]).max(initial=published))
-        under = Under.way(published, ended, int(happened[number]), broken)
-        rows = {name: column[of_served] for name, column in served.columns.items()}
-        judge_event(known, values[number], weights[min(number, len(weights) - 1)], under, rows, k, counts)
-        if not (under.faulty or under.dropped):
-            sound.append(np.arange(of_said.start, of_said.stop))
-    return counts, np.concatenate(sound)
+def judge_events(known: Subscriptions, values: Floats, weights: Floats, fates: Fates, served: Served) -> Ints:
+    """Counts as in COUNTED of some events."""
+    truth, counts = known.truth, np.zeros(len(COUNTED), np.int64)
+    parts = [all_reached(truth.terms, chunk, values) for chunk in truth.chunks]
+    event, row = (np.concatenate([np.empty(0, np.int64), *(part[side] for part in parts)]) for side in (0, 1))
+    scores = scores_of_pairs(truth.terms, values, weights, event, row)
+    order, causes = np.argsort(event, kind="stable"), fates.cause
+    edges = np.searchsorted(event[order], np.arange(len(values) + 1))
+    edges_served = np.searchsorted(served.event, np.arange(len(values) + 1))
+    for place in np.flatnonzero(fates.published >= 0).tolist():
+        some = order[edges[place] : edges[place + 1]]
+        its = slice(*edges_served[place : place + 2])
+        under = Under(int(fates.published[place]), int(fates.ended[place]), int(causes[place]))
+        got = Served(*(column[its] for column in vars(served).values()))
+        counts += judge_event(known, row[some], scores[some], under, got)
+    return counts
 
 
 def wrong_times(said: Columns, sound: Ints, served: Columns, links: Any, brokers: int, instant: bool) -> int:

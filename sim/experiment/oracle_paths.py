@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from broker.trace.schema import CLIENT, CRASH, NOBODY
 from routing.contract import SendsTo
-from sim.experiment.oracle_events import EXPLAINED, Entries
-from sim.experiment.oracle_truth import Floats, Ints
+from sim.experiment.oracle_due import NEVER
+from sim.experiment.oracle_truth import Floats, Ints, Terms, reached, spans
 from sim.workloads import Workload
 
 Columns = Mapping[str, NDArray[Any]]
-NEVER = np.iinfo(np.int64).max
+EXPLAINED = -2  # in place of a link: this hop needs no entry
+FEW, PAIRS = 8, 1 << 20  # entries that are tried for a hop at first; pairs of hop and entry that are tried at once
 ROUNDING = 1e-9  # of a time: sums in another order differ in their last bits, a forgotten part by far more
 
 
@@ -36,6 +37,21 @@ class Part(NamedTuple):
 
     first: Ints  # where the rows of each begin
     columns: Columns
+
+    @property
+    def event(self) -> Ints:
+        """The place of each row's event among these events."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+
+class Entries(NamedTuple):
+    """Which row was in which table, from `step` until `left`; sorted by link."""
+
+    first: Ints  # (links + 1,)
+    row: Ints  # of the terms
+    step: Ints
+    left: Ints
+    tree: Ints
 
 
 def row_of(identity: Ints, subscriptions: int) -> Ints:
@@ -143,6 +159,40 @@ class Ways:
         known = np.append(self.links, -1)[at] == link
         free = (source == CLIENT) | np.isin(link, self.always)
         return np.where(free, EXPLAINED, np.where(known, at, -1))
+
+
+def strays(ways: Ways, terms: Terms, values: Floats, hops: Part) -> int:
+    """Hops that no entry of the sender's table for that link explains; `values`: of the events, by place."""
+    event, h = hops.event, hops.columns
+    link = ways.links_of(h["source"], h["target"])
+    unexplained = np.flatnonzero(link != EXPLAINED)
+    if not len(unexplained):
+        return 0
+    here = np.full((len(values), ways.brokers), NEVER)  # when brokers first processed an event
+    np.minimum.at(here, (event, h["target"]), h["step"])
+    here[here == NEVER] = -1
+    publisher = np.full(len(values), ways.brokers)  # which names the tree, where each publisher has its own
+    first = h["source"] == CLIENT
+    np.minimum.at(publisher, event[first], h["target"][first])
+    without = int((link[unexplained] == -1).sum())
+    pending, tried, entries = unexplained[link[unexplained] >= 0], 0, ways.entries
+    while len(pending):  # most are explained by one of the first entries
+        width = max(FEW, 3 * tried)
+        left = []
+        for hop in np.split(pending, np.arange(PAIRS // width, len(pending), max(PAIRS // width, 1))):
+            begin, end = entries.first[link[hop]] + tried, entries.first[link[hop] + 1]
+            counts = np.clip(end - begin, 0, width)
+            of, entry = np.repeat(np.arange(len(hop)), counts), spans(begin, counts)
+            its, step = event[hop][of], here[event[hop], h["source"][hop]][of]
+            there = (entries.step[entry] < step) & (step < entries.left[entry])
+            there &= (entries.tree[entry] < 0) | (entries.tree[entry] == publisher[its])
+            of, entry, its = of[there], entry[there], its[there]
+            explained = np.zeros(len(hop), bool)
+            explained[of[reached(terms, values, its, entries.row[entry])]] = True
+            without += int((~explained & (end - begin <= width)).sum())
+            left.append(hop[~explained & (end - begin > width)])
+        pending, tried = np.concatenate(left), tried + width
+    return without
 
 
 def untraced(tables: Mapping[str, pa.Table]) -> bool:

@@ -1,22 +1,22 @@
 """Who is reached by an event, and with what score, from the columns of the workload alone.
 
-Only mentioned attributes are looked at, row by row and attribute by attribute. Sums are added in that order
-everywhere, so that scores agree to the last bit. No code is shared with the brokers' matching.
+Only mentioned attributes are looked at, attribute by attribute. Sums are added in that order everywhere, so that scores
+agree to the last bit. Plain numpy: no code is shared with the brokers' matching or with the compiled engine.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import EARTH_RADIUS_KM, kernel
+from coverlay import EARTH_RADIUS_KM
 from sim.workloads import Workload
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 KINDS = BOXES, PREDICATES, PLACES = 0, 1, 2
 _KIND_OF = dict(zip(("boxes", "predicates", "places"), KINDS, strict=True))
 
@@ -99,91 +99,131 @@ def _lists(workload: Workload, order: Ints, first: Ints, attribute: Ints) -> tup
     return first_list, lists, np.array([value for _, values, _ in found for value in values], dtype=np.float64)
 
 
-# Arrays are passed one by one and inlined: unpacking a tuple for every row costs far more than the test.
-inlined = kernel(inner=True, inline="always")
+CHUNK_ROWS = 1 << 14  # that are compared with some events at a time: a column of bounds fits into a cache
 
 
-@inlined
-def _holds(predicates: Any, lists: Any, listed: Any, predicate: int, values: Any) -> bool:
-    """NaN (missing) fails every comparison."""
-    it = predicates[predicate]
-    value = values[it.attribute]
-    holds = (it.lo <= value) & (value <= it.hi)
-    for number in range(it.first_list, it.last_list):
-        found = False
-        for at in range(lists[number, 0], lists[number, 1]):
-            found |= listed[at] == value
-        holds &= found != (lists[number, 2] == 1)
-    return holds
+def spans(begins: Ints, counts: Ints) -> Ints:
+    """begins[0], begins[0] + 1, … (counts[0] of them), begins[1], begins[1] + 1, …"""
+    before = np.cumsum(counts) - counts
+    return np.repeat(begins - before, counts) + np.arange(int(counts.sum()))
 
 
-@inlined
-def reached(first: Any, predicates: Any, lists: Any, listed: Any, relaxed: bool, row: int, values: Any) -> bool:
-    """Exact: all predicates hold. Relaxed: at least one does. No branches: which ones fail is unpredictable."""
-    held = 0
-    for predicate in range(first[row], first[row + 1]):
-        held += _holds(predicates, lists, listed, predicate, values)
-    return held > 0 if relaxed else held == first[row + 1] - first[row]
+def _held(terms: Terms, values: Floats, event: Ints, row: Ints) -> tuple[Ints, Ints, Bools]:
+    """For each predicate of each pair of event and row: the pair, the predicate, and whether it holds.
+
+    NaN (missing) fails every comparison.
+    """
+    counts = terms.first[row + 1] - terms.first[row]
+    pair, number = np.repeat(np.arange(len(row)), counts), spans(terms.first[row], counts)
+    predicates = terms.predicates[number]
+    value = values[event[pair], predicates["attribute"]]
+    holds = (predicates["lo"] <= value) & (value <= predicates["hi"])
+    if len(terms.lists):
+        first_list, lists = predicates["first_list"], predicates["last_list"] - predicates["first_list"]
+        of = np.repeat(np.arange(len(number)), lists)  # the place of each list
+        begin, end, excludes = terms.lists[spans(first_list, lists)].T
+        item = np.repeat(np.arange(len(of)), end - begin)
+        equal = terms.listed[spans(begin, end - begin)] == value[of[item]]
+        found = np.bincount(item, equal, len(of)) > 0
+        holds[of[found == (excludes == 1)]] = False
+    return pair, number, holds
 
 
-@kernel(inner=True)
-def _across(north: float, east: float, other_north: float, other_east: float) -> float:
-    """Degrees between two places of a plane."""
-    up, aside = north - other_north, east - other_east
-    return math.sqrt(up * up + aside * aside)
+def reached(terms: Terms, values: Floats, event: Ints, row: Ints) -> Bools:
+    """Does each event reach its row? Exact: all predicates hold. Relaxed: at least one does."""
+    pair, _, holds = _held(terms, values, event, row)
+    held = np.bincount(pair[holds], minlength=len(row))
+    return held > 0 if terms.relaxed else held == terms.first[row + 1] - terms.first[row]
 
 
-@kernel(inner=True)
-def _around(north: float, east: float, other_north: float, other_east: float) -> float:
-    """Kilometres between two places of the globe, from the chord between them; NaN if the other one is unknown."""
-    if math.isnan(other_north) or math.isnan(other_east):
-        return math.nan
-    lift, turn = math.radians(north), math.radians(east)
-    other_lift, other_turn = math.radians(other_north), math.radians(other_east)
-    x = math.cos(lift) * math.cos(turn) - math.cos(other_lift) * math.cos(other_turn)
-    y = math.cos(lift) * math.sin(turn) - math.cos(other_lift) * math.sin(other_turn)
-    z = math.sin(lift) - math.sin(other_lift)
-    half = 0.5 * math.sqrt(x * x + y * y + z * z)
-    return 2.0 * EARTH_RADIUS_KM * math.asin(min(half, 1.0))
+class Chunk(NamedTuple):
+    """Some rows, and their bounds attribute by attribute, as arrays that fit into a cache."""
+
+    begin: int
+    end: int
+    tests: list[tuple[int, Any, Floats, Floats]]  # attribute, which of the rows mention it, lower and upper bounds
 
 
-@kernel(inner=True)
-def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
-    """The score of a row that is reached; `weights`: how much each attribute of the event counts."""
+def chunks_of(terms: Terms, rows: int) -> list[Chunk]:
+    """The first `rows` rows, cut into chunks."""
+    chunks = []
+    for begin in range(0, rows, CHUNK_ROWS):
+        end = min(begin + CHUNK_ROWS, rows)
+        within = terms.predicates[terms.first[begin] : terms.first[end]]
+        owner = np.repeat(np.arange(end - begin), np.diff(terms.first[begin : end + 1]))
+        order = np.argsort(within["attribute"], kind="stable")
+        names, firsts = np.unique(within["attribute"][order], return_index=True)
+        tests: list[tuple[int, Any, Floats, Floats]] = []
+        for name, some in zip(names.tolist(), np.split(order, firsts[1:]), strict=False):
+            columns: Any = slice(None) if len(some) == end - begin else owner[some]
+            tests.append((name, columns, *(np.ascontiguousarray(within[side][some]) for side in ("lo", "hi"))))
+        chunks.append(Chunk(begin, end, tests))
+    return chunks
+
+
+def all_reached(terms: Terms, chunk: Chunk, values: Floats) -> tuple[Ints, Ints]:
+    """All pairs of an event and a row of the chunk that it reaches, sorted by event, then row."""
+    reach = np.full((len(values), chunk.end - chunk.begin), not terms.relaxed)
+    for attribute, columns, lo, hi in chunk.tests:
+        value = values[:, attribute, None]
+        holds = value >= lo
+        holds &= value <= hi
+        if terms.relaxed:
+            reach[:, columns] |= holds
+        else:
+            reach[:, columns] &= holds
+    event, row = np.divmod(np.flatnonzero(reach), chunk.end - chunk.begin)
+    row += chunk.begin
+    if not len(terms.lists):
+        return event, row
+    keep = reached(terms, values, event, row)  # so far only bounds were looked at
+    return event[keep], row[keep]
+
+
+def _around(near: Floats, there: Floats) -> Floats:
+    """Kilometres between places of the globe, from the chord between them; NaN if one is unknown."""
+
+    def on_sphere(places: Floats) -> Floats:
+        lift, turn = np.radians(places[:, 0]), np.radians(places[:, 1])
+        return np.column_stack([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
+
+    x, y, z = (on_sphere(near) - on_sphere(there)).T
+    chord: Floats = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(0.5 * np.sqrt(x * x + y * y + z * z), 1.0))
+    return chord
+
+
+def _across(near: Floats, there: Floats) -> Floats:
+    """Degrees between places of a plane."""
+    up, aside = (near - there).T
+    distance: Floats = np.sqrt(up * up + aside * aside)
+    return distance
+
+
+def scores_of_pairs(terms: Terms, values: Floats, weights: Floats, event: Ints, row: Ints) -> Floats:
+    """The scores of pairs that are reached; `weights`: how much each attribute counts, of each event or of all."""
     if terms.kind == BOXES and not terms.relaxed:
-        return float(terms.score[row])
-    predicates, lists, listed = terms.predicates, terms.lists, terms.listed
-    total = 0.0
-    for predicate in range(terms.first[row], terms.first[row + 1]):
-        if _holds(predicates, lists, listed, predicate, values):
-            it = predicates[predicate]
-            total += it.weight * weights[it.attribute] if terms.kind == PREDICATES else it.weight
+        return terms.score[row]
+    pair, number, holds = _held(terms, values, event, row)
+    pair, its = pair[holds], terms.predicates[number[holds]]
+    weight = its["weight"]
+    if terms.kind == PREDICATES:
+        weight = weight * weights[np.minimum(event[pair], len(weights) - 1), its["attribute"]]
+    total: Floats = np.bincount(pair, weight, len(row)).astype(np.float64)  # adds one after the other
     if terms.kind != PLACES:
         return total
     # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; without a place: α = 0.
-    latitude, longitude, alpha = terms.near[row, 0], terms.near[row, 1], terms.near[row, 2]
-    if math.isnan(alpha):
-        return total
-    there = values[terms.place[0]], values[terms.place[1]]
-    apart = _around(latitude, longitude, *there) if terms.globe else _across(latitude, longitude, *there)
-    close = 1.0 - apart / terms.far
-    if not close > 0.0:  # too far away, or the event has no place
-        close = 0.0
-    return float((1.0 - alpha) * total + alpha * close)
-
-
-@kernel
-def _scores(terms: Any, values: Any, weights: Any) -> Any:
-    scores = np.full(len(terms.score), np.nan)
-    first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
-    for row in range(len(scores)):
-        if reached(first, predicates, lists, listed, relaxed, row, values):
-            scores[row] = score_of(terms, row, values, weights)
-    return scores
+    near, alpha = terms.near[row, :2], terms.near[row, 2]
+    there = values[event][:, list(terms.place)]
+    close = 1.0 - (_around(near, there) if terms.globe else _across(near, there)) / terms.far
+    close = np.where(close > 0.0, close, 0.0)  # 0: too far away, or the event has no place
+    return np.where(np.isnan(alpha), total, (1.0 - alpha) * total + alpha * close)
 
 
 def scores_of(terms: Terms, values: Floats, weights: Floats | None = None) -> Floats:
     """The score of every row for one event; NaN where the event does not reach it."""
-    weights = np.ones(len(values)) if weights is None else np.array(weights)
-    found: Floats = _scores(terms, np.array(values), weights)  # copies: never read-only
-    return found
+    event, weights = np.array(values)[None], np.ones((1, len(values))) if weights is None else np.array(weights)[None]
+    scores = np.full(len(terms.score), np.nan)
+    place = np.zeros(len(scores), np.int64)
+    row = np.flatnonzero(reached(terms, event, place, np.arange(len(scores))))
+    scores[row] = scores_of_pairs(terms, event, weights, place[: len(row)], row)
+    return scores

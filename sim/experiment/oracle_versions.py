@@ -7,13 +7,14 @@ the request have been processed, brokers may rank it by either row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.experiment.oracle_paths import columns, is_kind
-from sim.experiment.oracle_truth import Floats, Ints
+from sim.experiment.oracle_truth import Ints
 from sim.workloads import Workload
 
 
@@ -25,8 +26,8 @@ class Versions:
     row: Ints  # (changes,) the row that a request begins
     before: Ints  # (changes,) the row that it ends
     request: Ints  # (changes,) the operation
-    asked: Floats  # (changes,)
-    finished: Floats  # (changes,)
+    asked: NDArray[Any]  # (changes,) times, or steps if that is what is compared
+    finished: NDArray[Any]  # (changes,)
 
     @staticmethod
     def of(workload: Workload, operations: pa.Table) -> Versions:
@@ -48,14 +49,14 @@ class Versions:
                 rows[place] = now[subscription], before
         return Versions(number, rows[:, 0], rows[:, 1], request, asked, finished)
 
-    def over_time(self, since: Floats, until: Floats) -> tuple[Floats, Floats]:
+    def over_time(self, since: NDArray[Any], until: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """From when and until when each row counts, given when its subscription comes and leaves."""
         since, until = since[self.number], until[self.number]
         since[self.row] = self.asked
         until[self.before] = self.asked
         return since, until
 
-    def ended(self, gone: Floats) -> Floats:
+    def ended(self, gone: NDArray[Any]) -> NDArray[Any]:
         """When all brokers knew that a row had ended, given when they knew that its subscription had."""
         gone = gone[self.number]
         gone[self.before] = self.finished

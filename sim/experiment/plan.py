@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.work import is_file
-from coverlay import CoverlayError, did_you_mean, quoted
+from coverlay import CoverlayError, did_you_mean, quoted, shortened
 from sim.experiment.changes import SWEEP, changed, forget, tables
 from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import assign, lookup
@@ -148,18 +148,20 @@ def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
 
 
 def _read(path: Path, name: str) -> dict[str, Any]:
-    if not path.is_file():
-        known = ", ".join(shipped())
-        hint = did_you_mean(name, shipped())
-        raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
+        if not path.is_file():
+            known = ", ".join(shipped())
+            hint = did_you_mean(name, shipped())
+            raise CoverlayError(f"there is no experiment {quoted(name)}: neither a file nor one of {known}{hint}")
         return read_toml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise CoverlayError(f"{name} is not a TOML file: it is not UTF-8 text") from None
+    except CoverlayError:
+        raise
     except ValueError as error:
         raise CoverlayError(f"{name} is not a TOML file: {error}") from None
     except OSError as error:
-        raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
+        raise CoverlayError(f"{shortened(name)} cannot be read: {error.strerror}") from None
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

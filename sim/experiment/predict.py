@@ -31,7 +31,7 @@ from sim.experiment.build import overlay_of, settings_of, timeline_of, workload_
 from sim.experiment.config import Experiment
 from sim.experiment.engines import engine_for, filter_of, held_share
 from sim.experiment.oracle import judged_share
-from sim.experiment.oracle_truth import scores_of, terms_of
+from sim.experiment.oracle_truth import all_reached, chunks_of, terms_of
 from sim.experiment.plan import Plan
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
@@ -291,8 +291,11 @@ def _match_shares(workload: Workload, semantics: str) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
     if not len(workload.lo):
         return np.zeros(len(workload.events))
-    terms = terms_of(workload, semantics)
-    return np.array([float(np.mean(~np.isnan(scores_of(terms, e)))) for e in workload.events])
+    terms, events = terms_of(workload, semantics), np.array(workload.events, dtype=np.float64)
+    counts = np.zeros(len(events))
+    for chunk in chunks_of(terms, len(workload.lo)):
+        counts += np.bincount(all_reached(terms, chunk, events)[0], minlength=len(events))
+    return counts / len(workload.lo)
 
 
 def _width(table: str) -> float:
@@ -314,7 +317,7 @@ def coming(plan: Plan, jobs: int) -> Iterator[str]:
         yield f"{many}, with the engines {', '.join(asked)}"
     else:
         small, _, _ = sample(first.experiment, streams(first.seed))
-        chosen, why = engine_for(first.experiment, small, np.inf, lambda: size)
+        chosen, why = engine_for(first.experiment, small, np.inf, lambda: size.messages)
         yield f"{many}, {'the first ' if count > 1 else ''}with the {chosen} engine ({why})"
     yield f"{'the first' if count > 1 else 'it'} is predicted to take {size}"
     if len(asked) == 1:

@@ -6,7 +6,7 @@ A reason is a function of the whole experiment. It returns a clause, or None whe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import covering
 from routing.strategies import STRATEGIES
@@ -16,10 +16,25 @@ from sim.workloads.begen import Begen
 from sim.workloads.publishing import BURSTY, SCALED
 from sim.workloads.tables import gives
 
-if TYPE_CHECKING:
-    from sim.experiment.config import Experiment
 
-    Reason = Callable[[Experiment], str | None]
+class Experiment(Protocol):
+    """What a reason looks at: the sections of an experiment, which declare reasons with their keys."""
+
+    overlay: Any
+    workload: Any
+    arrivals: Any
+    links: Any
+    broker: Any
+    routing: Any
+    covering: Any
+    matching: Any
+    faults: Any
+
+    @property
+    def network_wide(self) -> bool: ...
+
+
+Reason = Callable[[Experiment], str | None]
 
 
 def _if(holds: Callable[[Experiment], Any], clause: str) -> Reason:
@@ -40,6 +55,7 @@ def _in_file(file: str, column: str) -> Reason:
 overlay_from_file = _if(lambda e: e.overlay.file is not None, "overlay.file gives the overlay")
 overlay_generated = _if(lambda e: e.overlay.file is None, "it is for overlay.file")
 workload_from_files = _if(lambda e: e.workload.from_files, "the workload comes from files")
+no_events_file = _if(lambda e: e.workload.events_file is None, "there is no workload.events_file to repeat")
 workload_generated = _if(
     lambda e: not e.workload.from_files, "workload.kind = {e.workload.kind!r} brings its own schema"
 )

@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from sim.experiment.run_notes import notes_of, refuse_endless
 from sim.machine import machine
 from sim.random_streams import streams
 
-RUNS_KEPT = f"finished runs are kept: {CURE}, and --resume goes on from there"
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
 
@@ -88,7 +87,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     trees = overlay.brokers if experiment.routing.trees == "per-source" else 1
     # Every subscription comes over every link and leaves again.
     at_most = overlay.brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
-    engine, why = engine_for(experiment, workload, at_most, predicted)
+    engine, why = engine_for(experiment, workload, at_most, lambda: predicted().messages)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
     inputs = inputs_of(experiment, overlay, workload, stream)
     ran = ENGINES[engine](replace(inputs, tell=tell))
@@ -147,11 +146,22 @@ def run_folder(out: Path, run: PlannedRun) -> Path:
     return out / "runs" / f"run={run.run_id}"
 
 
+def has_runs(out: Path) -> bool:
+    """Did any run of the sweep in this folder finish?"""
+    return any((out / "runs").glob("run=*"))
+
+
+def runs_kept(out: Path) -> str:
+    """What is left of a sweep that cannot be written any further, and how to go on."""
+    kept = f"finished runs are kept: {CURE}, and --resume goes on from there"
+    return kept if has_runs(out) else f"no run was finished: {CURE}"
+
+
 def execute(run: PlannedRun, out: Path, tell: Tell = nobody) -> Outcome:
     """Simulate a run and write its folder, atomically. `tell` hears how much of the simulated time has passed."""
     tables, warnings = simulate(run, tell)
     folder = run_folder(out, run)
-    with writing(folder, RUNS_KEPT):
+    with writing(folder, partial(runs_kept, out)):
         trace.write_run(folder, tables)
     return Outcome(run.run_id, tables["run"].to_pylist()[0], warnings)
 

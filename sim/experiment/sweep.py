@@ -22,6 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, Thr
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from sim.experiment.engines import Tell, nobody
 from sim.experiment.folder_lock import FolderLock
 from sim.experiment.kinds import by_key
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, parse_setting
-from sim.experiment.runner import RUNS_KEPT, Outcome, execute, run_folder
+from sim.experiment.runner import Outcome, execute, run_folder, runs_kept
 from sim.experiment.toml_text import to_toml, toml_value
 
 TICK = 0.25  # seconds between two reports of progress
@@ -370,5 +371,5 @@ def _replaced(plan: Plan, out: Path) -> str:
 def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
-    with writing(f"--out {out}", RUNS_KEPT), replaced_file(out / EXPERIMENT) as unfinished:
+    with writing(f"--out {out}", partial(runs_kept, out)), replaced_file(out / EXPERIMENT) as unfinished:
         unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")

@@ -14,8 +14,8 @@ import covering
 from covering.curve import theory
 from covering.curve.hilbert_keys import to_hilbert
 from covering.curve.keys import interleave
-from sim.bench.boxes import WORKLOADS, Boxes
 from sim.reproduce.sheet import Sheet
+from sim.workloads.boxes import WORKLOADS, Boxes
 
 EPSILONS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5)
 

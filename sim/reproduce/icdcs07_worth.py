@@ -12,7 +12,6 @@ import numpy as np
 
 import covering
 from broker.language.text_code import StringAttribute
-from sim.bench.boxes import WORKLOADS, split_queries
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.reproduce import box_union
@@ -21,6 +20,7 @@ from sim.reproduce.icdcs07_measure import Recall, recall_study
 from sim.reproduce.measure import Bout, counter
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Cause, Sheet
+from sim.workloads.boxes import WORKLOADS, split_queries
 
 _ENOUGH = 20  # covered checks that a case needs to say something about recall
 

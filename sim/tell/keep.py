@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from analysis.report.told import FILE, Held, read_told
 from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import FAILURES, LOSSES, REPAIRS
 from sim.experiment.plan import Plan, PlannedRun
-from sim.experiment.runner import RUNS_KEPT, run_folder
+from sim.experiment.runner import run_folder, runs_kept
 from sim.experiment.sweep import SweepResult
 from sim.tell.run_trace import RunTrace
 from sim.tell.story import tell
@@ -41,7 +42,7 @@ def keep(plan: Plan, out: Path, result: SweepResult, held: Held | None = None) -
     stories = list(tell(plan, out, count)) if (count := int(plan.data.get("tell", 0))) else []
     told = {"notes": notes, "stories": stories, "losses": list(_losses(plan, out))}
     told |= {} if held is None else {"held": asdict(held)}
-    with writing(out / FILE, RUNS_KEPT), replaced_file(out / FILE) as unfinished:
+    with writing(out / FILE, partial(runs_kept, out)), replaced_file(out / FILE) as unfinished:
         unfinished.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
     write_bounds(plan, out)
     return stories

@@ -97,6 +97,6 @@ class Knowledge:
         for here, there in pairwise(path):
             outcome, coverers = self.decided((here, there, tree), standing, step)
             standing = next((coverer for coverer in coverers if matches(coverer)), standing)
-            if outcome == "dormant" or standing not in self.table(there, here, tree, step):
+            if standing not in self.table(there, here, tree, step):
                 return Gap(outcome == "dormant", here, there, standing)
         return None

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,13 @@ from analysis.report.summary import family, is_plain_covering
 from broker.trace.disk import replaced_file, writing
 from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
-from covering.curve.keys import Quantiser, greedy_bits, mirror
+from covering.curve.keys import greedy_bits, mirror
+from covering.quantiser import Quantiser
 from coverlay import CoverlayError
 from sim.experiment.build import workload_of
 from sim.experiment.config import Experiment
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load
-from sim.experiment.runner import RUNS_KEPT, facts_of
+from sim.experiment.runner import facts_of, runs_kept
 from sim.random_streams import streams
 
 SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means depend on a few thin regions
@@ -59,7 +61,7 @@ def write_bounds(plan: Plan, out: Path) -> None:
         if swept:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
     if entries or profiles:
-        with writing(out / BOUNDS_FILE, RUNS_KEPT), replaced_file(out / BOUNDS_FILE) as unfinished:
+        with writing(out / BOUNDS_FILE, partial(runs_kept, out)), replaced_file(out / BOUNDS_FILE) as unfinished:
             unfinished.write_text(json.dumps({"families": entries, "profiles": profiles}, indent=1), encoding="utf-8")
 
 
@@ -125,7 +127,7 @@ def regions(experiment: Experiment, seed: int) -> tuple[list[list[int]], int]:
     rows = np.unique(np.linspace(0, len(workload.lo) - 1, SAMPLE).astype(int))
     points = np.empty((len(rows), 2 * workload.lo.shape[1]))
     points[:, 0::2], points[:, 1::2] = -workload.lo[rows], workload.hi[rows]
-    quantiser = Quantiser.of(workload.schema.domain, None, greedy_bits)
+    quantiser = Quantiser.of(workload.schema.domain, greedy_bits(points.shape[1]))
     codes = np.empty(points.shape[1], np.int64)
     lengths = []
     for point in points:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pandas as pd
@@ -20,8 +21,16 @@ COLUMNS = ("broker", "from", "tree", "subscription", "id", "state", "because of"
 SPARE = ("tree", "id", "because of")  # columns that are empty in many runs
 CLIENTS = "its clients"
 NOT_TOLD = "not told"  # the neighbour does not know it either
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets compute
+
+
+def _no_formula(cell: Any) -> Any:
+    """A name from the user's files as spreadsheets show it, not as a formula that they would compute."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
-    ".csv": lambda frame, path: frame.to_csv(path, index=False),
+    ".csv": lambda frame, path: frame.map(_no_formula).to_csv(path, index=False),
     ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
 }
 

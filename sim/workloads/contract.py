@@ -9,7 +9,7 @@ Generators, except begen and located, follow three rules that make runs of a swe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from routing.filter import Filter
 from sim.random_streams import Stream
 
 Floats = NDArray[np.float64]
+_EVENTS = ("events", "publishers", "times", "event_weights")  # columns with a row per event
 BLOCK = 4096  # rows drawn together; large enough to vectorise, small enough not to waste
 
 
@@ -59,6 +60,18 @@ class Workload:
             for row in changed[np.argsort(self.came[changed], kind="stable")].tolist():
                 first[row] = first[self.reranks[row]]
         return first
+
+    def repeated(self, times: int) -> Workload:
+        """The events this many times, one recording after the other, a mean gap apart."""
+        if times == 1 or not len(self.events):
+            return self
+        columns = {name: getattr(self, name) for name in _EVENTS}
+        again: dict[str, Any] = {n: None if c is None else np.concatenate([c] * times) for n, c in columns.items()}
+        if self.times is not None:
+            span = float(self.times[-1] - self.times[0])
+            later = (span + span / max(len(self.times) - 1, 1)) * np.arange(times)
+            again["times"] = (later[:, None] + self.times).ravel()
+        return replace(self, **again)
 
     def nearest(self, row: int) -> tuple[float, float, float] | None:
         """Latitude, longitude and α of a subscription, None if it has no place."""

@@ -1,11 +1,13 @@
 """Subscriptions and events with a place: every parameter of Table 4 of Hu, Cheng, Wu & Jin (SSTD 2015).
 
 Expressions are BEGen-like, but without correlation, which relaxed matching does not need: attributes are chosen
-uniformly or by a Zipf law, a predicate is a range of ten of the `cardinality` whole values on average, so the more
-values, the fewer predicates hold (Figure 7). The paper takes locations from unpublished geotagged tweets in the USA;
-we draw them from a mixture of 60 Zipf-sized cities over latitudes 25 to 49 and longitudes −124 to −67 (or another
-area), with a tenth anywhere. Weights are inverse frequencies as in both papers, scaled to sum to 1 per subscription
-(Definition 1). α is N(mean, 0.05), cut to [0, 1], or uniform.
+uniformly or by a Zipf law, a predicate is a range of about ten of the `cardinality` whole values, so the more values,
+the fewer predicates hold (Figure 7). Ranges begin at any value, all as likely, and end at the last one at the latest:
+with C values and at most W of them, w are allowed with probability ((C − w + 1) + (W − w)) / (W·C), 9.4 on average for
+W = 19 and C = 100. The paper takes locations from unpublished geotagged tweets in the USA; we draw them from a mixture
+of 60 Zipf-sized cities over latitudes 25 to 49 and longitudes −124 to −67 (or another area), with a tenth anywhere.
+Weights are inverse frequencies as in both papers, scaled to sum to 1 per subscription (Definition 1). α is N(mean,
+0.05), cut to [0, 1], or uniform.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Located(Population):
     cardinality: Cardinality = 100
     event_size: EventSize = 10
     subscription_size: SubscriptionSize = 4
-    widest_range: Annotated[Count, Key("most whole values that a predicate allows; 1 to this many, all as likely")] = 19
+    widest_range: Annotated[
+        Count, Key("a predicate allows 1 to this many whole values, all as likely, less those beyond the last value")
+    ] = 19
     alpha: Annotated[Share | None, Key("mean weight of the place against the text; absent: uniform in 0..1")] = None
     latitude: Annotated[tuple[float, float], Key("[south, north] of the area with clients", "degrees")] = USA[0]
     longitude: Annotated[tuple[float, float], Key("[west, east] of it", "degrees")] = USA[1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import analysis
 import sim
+from analysis.notebook import Results
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
+from sim.cli import terminal
 
 TINY = {
     "name": "tiny",
@@ -68,6 +73,20 @@ def test_mistakes_are_sentences(tmp_path: Path) -> None:
         sim.run(TINY, {"routing.strategy": "hierarchical", "routing.root": 9}, out=tmp_path)
     with pytest.raises(CoverlayError, match="has not been analysed"):
         analysis.load(tmp_path)
+    for function in (analysis.table, analysis.load, analysis.advice, lambda given: analysis.trace(given, "deliveries")):
+        with pytest.raises(CoverlayError, match="results are 42; give what"):
+            function(42)
+
+
+def test_a_notebook_without_ipywidgets_gets_no_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "ERR", Console(file=io.StringIO(), force_jupyter=True))
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with terminal.progress("simulating") as update, terminal.status("aggregating") as say:
+            for done in range(20):
+                update(done, 20)
+                say(f"{done}")
 
 
 @pytest.mark.spark
@@ -87,7 +106,7 @@ def test_results_as_frames(analysed: Summary) -> None:
 
 @pytest.mark.spark
 def test_results_show_themselves_in_a_notebook(analysed: Summary, tmp_path: Path) -> None:
-    analysed = replace(analysed, out=tmp_path)  # other tests may have written a page into the shared folder
+    analysed = Results.of(replace(analysed, out=tmp_path))  # other tests may have written a page into the shared folder
     shown = analysed._repr_html_()
     assert shown.startswith("<p>With simple routing")
     assert shown.count("<tr>") == 4, "a head and a row per setting"

@@ -11,7 +11,7 @@ import covering
 from covering import auto
 from covering.budget import budget_for
 from coverlay import CoverlayError
-from sim.bench.boxes import wide
+from sim.workloads.boxes import wide
 from tests.covering.oracles import contains, covered, covers
 from tests.covering.strategies import DOMAIN, boxes
 

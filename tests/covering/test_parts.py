@@ -17,8 +17,8 @@ from covering.filters import FilterIndex
 from covering.residue import EMPTY, Residue
 from covering.slot_table import Ids
 from coverlay import CoverlayError
-from sim.bench.boxes import adversarial
 from sim.reproduce import box_union
+from sim.workloads.boxes import adversarial
 from tests.covering.oracles import contains
 
 

@@ -19,11 +19,11 @@ def truth(run: Counted) -> Values:
     judged = record.get("judged_share")
     if judged is None:
         judged = 1.0  # earlier versions judged everything
-    lost = ratio(sum(record[name] for name in ("missed", *LOSSES)), judged)
     return {
         **{name: record.get(name) if judged else None for name in (*MUST_BE_ZERO, *LOSSES)},
         "judged_share": judged,
-        "delivery_ratio": None if lost is None else ratio(record["deliveries"], record["deliveries"] + lost),
+        # Earlier versions did not count what was due.
+        "delivery_ratio": ratio(record["due_delivered"], record["due"]) if record.get("due") is not None else None,
         "control_per_event": ratio(record["control_messages"], record["events"]),
         "simulated_time": record["finished"],
         "wall_seconds": record["wall_seconds"],
@@ -49,18 +49,24 @@ TRUTH_JOB = Job(truth, (
     _from_record("wrong_times", "wrong times",
                  "Hops and deliveries whose recorded time is not the sum of the links and waits on their way, and "
                  "messages served while their broker served another; must be 0.", "records"),
+    _from_record("unaccounted", "unaccounted deliveries",
+                 "How far due deliveries are from those delivered plus those missed for any cause; must be 0."),
     _from_record("missed_transient", "missed while converging",
                  "Deliveries missed because the subscription was still on its way when the event was published."),
     _from_record("missed_dropped", "missed after a drop",
                  "Deliveries missed because a full queue dropped a copy of the event."),
     _from_record("missed_fault", "missed during a failure",
                  "Deliveries missed while something was down or being repaired."),
+    _from_record("missed_refused", "refused at the publisher's broker",
+                 "Deliveries missed because the publisher's own broker had no room for the event."),
+    _from_record("missed_unpublished", "publisher's broker down",
+                 "Deliveries missed because the publisher's own broker was down."),
     _from_record("judged_share", "judged events",
                  "Share of the events whose deliveries the oracle judged; its counts are of these.", "share"),
     Metric("delivery_ratio", "delivery ratio", "share",
-           "Deliveries made, as a share of those made or lost for whatever reason.",
-           "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
-           "failure) ÷ judged share"),
+           "Share of the due deliveries that were made. Due are those to the k best subscriptions in force, of every "
+           "event that a client tried to publish: what is lost for whatever reason counts.",
+           "run record: due_delivered ÷ due"),
     Metric("control_per_event", "control messages per event", "messages",
            "What it costs per event of the workload to keep the routing tables up to date.",
            "control messages over links ÷ events"),

@@ -265,19 +265,22 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(counted: Make) -> Non
 
 
 def test_truth_is_the_run_record(counted: Make) -> None:
-    must_be_zero = {"missed": 1, "duplicates": 2, "spurious": 3, "strays": 6, "wrong_times": 7}
-    record = handmade.record(**must_be_zero, missed_transient=3, missed_dropped=5, missed_fault=1)
+    must_be_zero = {"missed": 1, "duplicates": 2, "spurious": 3, "strays": 6, "wrong_times": 7, "unaccounted": 8}
+    lost = {"missed_transient": 3, "missed_dropped": 5, "missed_fault": 1, "missed_refused": 4, "missed_unpublished": 6}
+    record = handmade.record(**must_be_zero, **lost, due=80, due_delivered=60)
     record |= {
         "judged_share": 0.5,
-        "deliveries": 60,
+        "deliveries": 70,
         "control_messages": 8,
         "events": 4,
         "finished": 9.0,
         "wall_seconds": 0.5,
     }
-    names = "missed duplicates spurious strays wrong_times missed_transient missed_dropped missed_fault"
-    names += " judged_share delivery_ratio control_per_event simulated_time wall_seconds"
-    values = (1.0, 2.0, 3.0, 6.0, 7.0, 3.0, 5.0, 1.0, 0.5, 0.75, 2.0, 9.0, 0.5)
+    names = "missed duplicates spurious strays wrong_times unaccounted missed_transient missed_dropped missed_fault"
+    names += (
+        " missed_refused missed_unpublished judged_share delivery_ratio control_per_event simulated_time wall_seconds"
+    )
+    values = (1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 3.0, 5.0, 1.0, 4.0, 6.0, 0.5, 0.75, 2.0, 9.0, 0.5)
     expect(truth.truth(counted(run=[record])), names, *values)
 
 
@@ -451,3 +454,18 @@ def test_service_says_how_busy_brokers_are_and_with_what(counted: Make) -> None:
     expect(service.service(counted(publications=plain, run=run)), SERVICE, 0.3, 3 / 40, 1000 / 3, 1.0, 0.0, *[None] * 3)
     at_once = [{**row, "service": 0.0} for row in plain]
     expect(service.service(counted(publications=at_once, run=run)), SERVICE, *[None] * 4, 0.0, *[None] * 3)
+
+
+def test_where_copies_were_lost_nobody_knows_the_load(counted: Make) -> None:
+    """A copy that was dropped brought no work to where it would have come."""
+    events = [
+        {"target": 0, "source": CLIENT, "service": 3.0, "published": 1.0},
+        {"target": 0, "source": CLIENT, "service": 3.0, "published": 4.0},
+    ]
+    loads = {}
+    for kind, number in (("queue-full", "01"), ("link-down", "02"), ("crash", "03"), ("publisher-down", "04")):
+        run = handmade.record(finished=10.0, trace_hash=number)
+        found = service.service(counted(publications=events, faults=[{"kind": kind}], run=[run]))
+        loads[kind] = found["event_load"], found["event_rate_held"]
+    assert loads["crash"] == loads["publisher-down"] == (6.0 / 3, 2000.0 / 6)
+    assert loads["queue-full"] == loads["link-down"] == (None, None)

@@ -65,7 +65,10 @@ def test_one_server_holds_what_its_service_time_allows(tmp_path: Path) -> None:
     full = full_at(tmp_path)
     assert only.rate < full <= only.too_high
     assert only.too_high < only.rate * (1 + 2 * NARROW)
-    assert "of the time, so that its queue grows without end. b0 saturates first" in sentence(only)
+    assert (
+        "of the time, so that its queue grows as long as events come. b0 saturates first, at 2,000 events/s"
+        in sentence(only)
+    )
     for folder in run_folders(tmp_path / "out"):
         record = open_run(folder).record
         assert not any(record[name] for name in MUST_BE_ZERO), "the oracle judges these runs as any other"

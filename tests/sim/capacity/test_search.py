@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,18 +19,18 @@ LIMIT = 40.0
 
 def load(p99: float = 10.0, load: float = 0.5, **changes: Any) -> Load:
     known: dict[str, Any] = {"where": "b7", "shares": {}, "messages": 2.0, "took": 0.25, "dropped": 0, "period": 900.0}
-    known["deliveries"] = 5000
+    known |= {"events": 2000, "rate": 0.0, "deliveries": 5000}
     return Load(p99 / 2, p99, load, **{**known, **changes})
 
 
-def searched(measure: Any, limit: float = LIMIT, seeds: int = 1) -> Search:
+def searched(measure: Any, limit: float = LIMIT, seeds: int = 1, drawn: float = 1.0) -> Search:
     search = Search(limit)
     for _ in range(60):
         rates = search.ask()
         if not rates:
             return search
         for rate in rates:
-            search.tell(rate, [measure(rate, seed) for seed in range(seeds)])
+            search.tell(rate, [replace(measure(rate, seed), rate=drawn * rate) for seed in range(seeds)])
     raise AssertionError("it never ends")
 
 
@@ -95,18 +96,36 @@ def test_the_answer_in_words() -> None:
     search = searched(lambda rate, _: load(load=rate / 1000, shares=shares))
     assert sentence(search) == (
         "988 events/s are held: half of the deliveries take at most 5 ms, 99 % at most 10 ms. 1,000 events/s are not: "
-        "b7 then has work for 100 % of the time, so that its queue grows without end. b7 saturates first, at 1,000 "
-        "events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into matching, "
-        "30.0 % into serving, 20.0 % into tables."
+        "b7 then has work for 100 % of the time, so that its queue grows as long as events come. b7 saturates first, "
+        "at 1,000 events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into "
+        "matching, 30.0 % into serving, 20.0 % into tables. This rests on 2,000 events within 900 ms."
     )
     assert sentences({'{"a": 1}': search, '{"a": 2}': search})[1].startswith("With a = 2: 988 events/s")
     assert row("{}", search)[:3] == ["as given", "988", "1,000"]
 
 
+def test_the_rates_that_are_named_are_those_that_were_drawn() -> None:
+    """A broker that takes 1 ms for an event holds 1,000 per second, however fast the drawn events come."""
+    search = searched(lambda rate, _: load(load=1.04 * rate / 1000, period=4.0), drawn=1.04)
+    said = sentence(search)
+    assert search.rate == pytest.approx(950, rel=NARROW)
+    named = [float(word.replace(",", "")) for word in (said.split()[0], row("{}", search)[1])]
+    assert named == pytest.approx([990, 990], rel=NARROW)
+    assert "saturates first, at 1,000 events/s" in said
+    assert f"drawn where {search.rate:g} and {search.too_high:g} events/s were asked for" in said
+    assert "This rests on 2,000 events within 4 ms" in said
+
+
+def test_where_events_are_lost_the_work_is_known_from_a_lower_rate() -> None:
+    search = searched(lambda rate, _: load(load=min(rate, 600) / 1000, dropped=max(0, int(rate - 500))))
+    assert "saturates first, at 1,000 events/s" in sentence(search)
+
+
 def test_events_that_are_over_at_once_are_noted() -> None:
     search = searched(lambda rate, _: load(load=rate / 1000, period=2e5 / rate))
-    assert "workload.events" in hasty({"{}": search})[0]
-    assert not hasty({"{}": searched(lambda rate, _: load(load=rate / 1000, period=1e6 / rate))})
+    assert "use 4,000 events (workload.events)" in hasty({"{}": search}, recorded=False)[0]
+    assert "repeat the recording: --set workload.repeat=2" in hasty({"{}": search}, recorded=True)[0]
+    assert not hasty({"{}": searched(lambda rate, _: load(load=rate / 1000, period=1e6 / rate))}, recorded=False)
 
 
 def test_a_percentile_of_few_deliveries_is_noted() -> None:

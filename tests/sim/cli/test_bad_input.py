@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from coverlay import CoverlayError
 from sim.cli import looking
 from sim.cli.main import main
 
@@ -184,6 +186,42 @@ def test_bad_command_lines(arguments, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [LONG],
+        ["list", LONG],
+        ["run", LONG],
+        ["analyze", LONG],
+        ["init", "--out", LONG],
+        ["run", "demo", "--jobs", LONG],
+        ["run", "demo", "--set", f"{LONG}=1"],
+        ["run", "demo", "--set", f"overlay.file={LONG}"],
+        ["run", "demo", "--set", f"matching.{LONG}=1"],
+        ["run", "demo", "--set", f"sweep.{LONG}=[1]"],
+        ["run", "demo", "--set", f"covering.epsilon_per_link={{ '{LONG}' = 0.1 }}"],
+        ["reproduce", "vldb08", "--figures", LONG],
+    ],
+    ids=lambda arguments: " ".join(word[:20] for word in arguments),
+)
+def test_a_name_of_any_length_gets_a_short_message(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with suppress(SystemExit):
+        assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert 30 < len(told.err + told.out) < 2000
+    assert "Traceback" not in told.err
+
+
+def test_a_message_of_many_words_is_cut_too():
+    said = str(CoverlayError("names " * 100_000))
+    assert len(said) < 6000
+    assert str(CoverlayError(f"{LONG}.gml; it must end in .csv")).endswith("xxx.gml; it must end in .csv")
+
+
 def test_the_installed_command_prints_no_traceback(tiny, tmp_path):
     """The same through a real process, where a forgotten traceback would show."""
     command = [sys.executable, "-m", "sim.cli.main", "run", str(tiny), "--set", "covering.epsilon=-1"]
@@ -191,6 +229,19 @@ def test_the_installed_command_prints_no_traceback(tiny, tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_is_stopped_says_what_is_left(tiny, tmp_path, monkeypatch, capsys):
+    def stop(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sim.cli.verbs._begin", stop)
+    out = tmp_path / "out"
+    for finished, said in ((False, "nothing was finished"), (True, "finished runs are kept, --resume goes on")):
+        if finished:
+            (out / "runs" / "run=s1-0").mkdir(parents=True)
+        assert main(["run", str(tiny), "--out", str(out)]) == 130
+        assert f"coverlay: stopped; {said}" in capsys.readouterr().err
 
 
 def test_an_interrupt_that_meets_a_kernel_is_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

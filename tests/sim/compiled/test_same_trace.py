@@ -17,7 +17,6 @@ from sim.compiled.engine import FIRST_ROWS
 from sim.experiment.build import workload_of
 from sim.experiment.engines import FEW_MESSAGES, engine_for
 from sim.experiment.plan import PlannedRun, load, plan, shipped
-from sim.experiment.predict import Prediction
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from tests.sim.compiled.both_engines import assert_same, with_engine
@@ -213,9 +212,9 @@ def test_the_engine_changes_neither_the_name_of_a_run_nor_its_trace() -> None:
 
 def test_auto_chooses_by_predicted_counts_and_says_why() -> None:
     def chosen(messages: float | None, at_most: float = 1e9, **sections: Any) -> tuple[str, str]:
-        def predicted() -> Prediction:
+        def predicted() -> float:
             assert messages is not None, "a small run needs no prediction"
-            return Prediction(messages, 0.0, {}, 0.0, 0.0, 0.0)
+            return messages
 
         data = {"name": "sized", "overlay": {"brokers": 50}, "workload": {"subscriptions": 9, "events": 5}}
         run = plan({**data, **sections}).runs[0]

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from broker.trace.schema import CRASHED, LINK_DOWN, QUEUE_FULL
+from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, PUBLISHER_DOWN, QUEUE_FULL
 from sim.experiment import oracle
+from sim.experiment.oracle_lives import Requests, lives_of
 from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.oracle_versions import Versions
 from tests.topk.oracles import great_circle
@@ -53,50 +54,58 @@ def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rule
 
 
 def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
-    """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
+    """What was due, delivered, lost for each cause, delivered though not due; duplicates and spurious ones."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
     total = len(with_mergers(workload, tables["decisions"]).lo)
-    versions = Versions.of(workload, tables["operations"])
-    lives, _ = oracle._lives(tables, brokers, workload.scores, total, ranked=False, versions=versions)
-    home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
+    requests = Requests.of(tables, Versions.of(workload, tables["operations"]))
+    lives, _ = lives_of(tables, requests, workload.scores, total, by_rank=False)
     faults = tables["faults"].to_pandas()
-    hops, served = (tables[name].to_pandas() for name in ("publications", "deliveries"))
+    hops, served, tried = (tables[name].to_pandas() for name in ("publications", "deliveries", "published"))
     broken = oracle._broken_times(faults)
     counts: Counter[str] = Counter()
     for event in range(events):
-        way = hops[hops["event"] == event]
-        if not len(way):
+        told, way = tried[tried["event"] == event], hops[hops["event"] == event]
+        if not len(told):
             continue
-        published, ended = way["published"].iloc[0], way["time"].max()
-        kinds = set(faults["kind"][faults["event"] == event])
+        (step,), (published,) = told["step"], told["time"]
+        ended, last = max([published, *way["time"]]), max([step - 1, *way["step"]])
+        its = faults[faults["event"] == event]
+        kinds, refused = set(its["kind"]), QUEUE_FULL in set(its["kind"][its["neighbour"] == CLIENT])
         faulty = bool(kinds & {LINK_DOWN, CRASHED}) or any(a <= ended and published <= b for a, b in broken)
-        cause = "missed_fault" if faulty else "missed_dropped" if QUEUE_FULL in kinds else "missed"
         step_at = dict(zip(way["target"], way["step"], strict=True))
         counts["duplicates"] += len(way) - len(step_at)
         mine = served[served["event"] == event].sort_values(["broker", "rank"], kind="stable")
         weights = None if workload.event_weights is None else workload.event_weights[event]
         for broker in range(brokers):
-            found = []
-            for at in np.flatnonzero(home == broker):
-                row, values = int(lives.number[at]), workload.events[event]
-                value = score(workload, row, values, weights, rules)
-                if value is not None:
+            found, arrived = [], step_at.get(broker, step)
+            for at in np.flatnonzero(lives.home == broker):
+                value = score(workload, int(lives.number[at]), workload.events[event], weights, rules)
+                if value is not None and lives.came[at] < arrived <= lives.left[at]:
                     found.append((-value, int(lives.number[at]), at))
-            if broker in step_at:
-                force = [row for row in found if lives.came[row[2]] < step_at[broker] < lives.left[row[2]]]
-                best = [number for _, number, _ in sorted(force)][: rules.k]
-                here = mine[mine["broker"] == broker]
-                got = here["subscription"].tolist()
-                alike = got == best and here["rank"].tolist() == list(range(1, len(got) + 1))
-                alike = alike and np.allclose(here["score"], [-key for key, *_ in sorted(force)][: rules.k])
-                counts["duplicates"] += len(got) - len(set(got))
-                counts["missed_fault" if faulty else "missed"] += len(set(best) - set(got))
-                counts["spurious"] += 0 if faulty else len(set(got) - set(best))
-                counts["spurious"] += sorted(got) == sorted(best) and not alike
-                continue
-            rows = np.array([at for *_, at in found], dtype=np.int64)
-            required = (lives.settled[rows] <= published) & (lives.asked_to_leave[rows] > ended)
-            doubt = ~required & (lives.asked[rows] <= published) & (lives.asked_to_leave[rows] > published)
-            counts[cause] += min(int(required.sum()), len(rows) if rules.k is None else rules.k)
-            counts["missed_transient"] += int(doubt.sum())
+            due = sorted(found)[: rules.k]
+            best, here = [number for _, number, _ in due], mine[mine["broker"] == broker]
+            got = here["subscription"].tolist()
+            alike = got == best and here["rank"].tolist() == list(range(1, len(got) + 1))
+            alike = alike and np.allclose(here["score"], [-key for key, *_ in due])
+            counts["due"] += len(best)
+            counts["due_delivered"] += len(set(best) & set(got))
+            counts["undue"] += len(set(got) - set(best))
+            counts["duplicates"] += len(got) - len(set(got))
+            counts["spurious"] += 0 if faulty else len(set(got) - set(best))
+            counts["spurious"] += sorted(got) == sorted(best) and not alike
+            for _, number, at in due:
+                if number in got:
+                    continue
+                firm = lives.settled[at] < step and lives.left[at] > last
+                if not len(way) and PUBLISHER_DOWN in kinds:
+                    cause = "missed_unpublished"
+                elif not len(way) and refused:
+                    cause = "missed_refused"
+                elif broker not in step_at and not firm:
+                    cause = "missed_transient"
+                elif faulty:
+                    cause = "missed_fault"
+                else:
+                    cause = "missed_dropped" if QUEUE_FULL in kinds and broker not in step_at else "missed"
+                counts[cause] += 1
     return counts

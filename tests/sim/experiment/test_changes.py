@@ -97,6 +97,17 @@ def test_another_kind_drops_the_options_of_the_old_one_and_says_so(settings, dro
     assert plan(made.data).runs == made.runs
 
 
+def test_a_file_drops_the_options_of_what_it_replaces(tmp_path):
+    (tmp_path / "o.edges").write_text("a b 1\nb c 1\n")
+    (tmp_path / "s.csv").write_text("a_lo,a_hi\n1,5\n")
+    overlay = {"kind": "barabasi-albert", "brokers": 9, "links": 2}
+    files = {"overlay": {"file": str(tmp_path / "o.edges")}, "workload.subscriptions_file": str(tmp_path / "s.csv")}
+    made = plan({**OWN, "overlay": overlay}, settings=files)
+    assert "overlay.links is left out: overlay.file is set" in made.notes
+    assert "workload.skew is left out: workload.subscriptions_file is set" in made.notes
+    assert [run.run_id for run in plan(made.data).runs] == [run.run_id for run in made.runs]
+
+
 def test_the_options_of_the_old_method_are_dropped_from_sweeps_and_cases_too():
     whole = [{"method": "auto"}, {"method": "budget", "budget": 8}]
     case = {"workload.events": 3, "covering.method": "budget", "covering.budget": 4}

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from broker.language.schema import Schema
-from sim.experiment import oracle_network
-from sim.experiment.oracle_events import COUNTED, MISSED, SPURIOUS, Lives
-from sim.experiment.oracle_network import Subscriptions, Under
-from sim.experiment.oracle_truth import terms_of
+from sim.experiment.oracle_due import NEVER, Lives, Truth
+from sim.experiment.oracle_events import MISSED, SPURIOUS, Served
+from sim.experiment.oracle_network import Subscriptions, Under, judge_event
+from sim.experiment.oracle_truth import chunks_of, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.workloads import Workload
 
@@ -66,22 +66,18 @@ def test_a_subscription_with_two_ranks_counts_once():
     lives = Lives(
         np.array([0, 4]),
         np.array([0, 1, 0, 0]),
-        *(np.zeros(4, np.int64), np.full(4, 99)),
-        np.array([0.0, 5.0, 10.0, 20.0]),
-        np.array([1.0, 6.0, 14.0, 23.0]),
-        np.array([10.0, np.inf, 20.0, np.inf]),
+        np.array([0, 5, 10, 20]),
+        np.array([10, NEVER, 20, NEVER]),
+        np.array([1, 6, 14, 23]),
     )
-    known = Subscriptions(terms_of(data, "exact"), lives, np.zeros(4, np.int64), np.array([14.0, np.inf, 23.0, np.inf]))
+    terms = terms_of(data, "exact")
+    truth = Truth(terms, chunks_of(terms, 4), lives, lives.home, by_rank=True, k=2)
+    known = Subscriptions(truth, np.array([14, NEVER, 23, NEVER]))
 
     def counted(*served):
-        counts = np.zeros(len(COUNTED), np.int64)
-        rows = {
-            "subscription": np.array(served),
-            "broker": np.zeros(len(served)),
-            "rank": np.arange(1, 1 + len(served)),
-        }
-        under = Under(published=12.0, ended=13.0, faulty=False, dropped=False)
-        oracle_network.judge_event(known, data.events[0], np.ones(1), under, rows, 2, counts)
+        ranks = np.arange(1, 1 + len(served))
+        got = Served(np.zeros(len(served)), np.zeros(len(served)), np.array(served), ranks, np.ones(len(served)))
+        counts = judge_event(known, np.arange(4), data.scores, Under(12, 13, MISSED), got)
         return counts[MISSED], counts[SPURIOUS]
 
     assert counted(0, 1) == (0, 0)

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from sim.experiment.plan import plan
@@ -91,6 +91,8 @@ def check(data: dict[str, Any], out: Path, pairs: int) -> None:
     (run,) = planned.runs
     claims = Claims(run, out)
     told = Explainer(RunTrace(out, None))
+    required = sum(len(told.truth.due(event)) for event in claims.published)
+    assert required == told.trace.record["due"] == sum(len(claims.due(event)) for event in claims.published)
     claims.check_story(list(story_of(told.truth).lines(4)))
     every = [(event, subscription) for event in claims.published for subscription in claims.homes]
     for event, subscription in random.Random(0).sample(every, min(pairs, len(every))):
@@ -99,14 +101,37 @@ def check(data: dict[str, Any], out: Path, pairs: int) -> None:
         claims.check_event(event, list(told.sentences(event, None))[1:])
 
 
+def one_of(routing: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    """An experiment of which much can be told."""
+    line = {"kind": "line", "brokers": 5, "latency": {"kind": "constant", "value": 1.0}}
+    workload = {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 25, "events": 12}
+    data = {
+        "name": "told",
+        "seeds": [1],
+        "overlay": line,
+        "workload": workload,
+        "arrivals": ARRIVALS[0],
+        "routing": routing,
+    }
+    return {**data, **sections}
+
+
+COVERED = one_of({"strategy": "covering", "mode": "active"}, matching={"k": 1}, faults=FAULTS[1])
+MERGED = one_of({"strategy": "merging", "merge_waste": 0.3, "advertisements": "simple"}, faults=FAULTS[3])
+UNITED = one_of({"strategy": "covering", "cover": "union"}, broker=BROKERS[2], arrivals=ARRIVALS[1])
+RANKED = one_of({"strategy": "covering", "rank": "cover"}, matching={"scope": "network", "k": 2}, faults=FAULTS[1])
 DRAWN = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None)  # a run is small as it is
 
 
-@settings(DRAWN, max_examples=6)
+@settings(DRAWN, max_examples=4)
+@example(data=COVERED)
+@example(data=MERGED)
+@example(data=UNITED)
+@example(data=RANKED)
 @given(data=experiments())
 def test_every_sentence_about_a_drawn_run_is_true(data):
     with TemporaryDirectory() as out:
-        check(data, Path(out), pairs=12)
+        check(data, Path(out), pairs=25)
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from sim.random_streams import streams
 from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
 from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
+from sim.tell.tables_in_words import write
 from tests.sim.tell.own_files import NET, ran
 
 ROUTINGS = [
@@ -275,3 +276,14 @@ def test_a_negative_number_is_no_event_and_no_subscription(event, subscription, 
     kept(tmp_path)
     assert main(["explain", str(tmp_path), "--event", event, "--subscription", subscription]) == 2
     assert "numbered from 0" in capsys.readouterr().err
+
+
+def test_a_written_table_has_no_formulas_for_spreadsheets(tmp_path):
+    names = ["=1+1", "+b", "-c", "@d", "\te", "plain", "a=b"]
+    frame = pd.DataFrame({"broker": names, "entries": range(-3, 4)})
+    write(frame, tmp_path / "tables.csv")
+    written = pd.read_csv(tmp_path / "tables.csv")
+    assert written["broker"].tolist() == ["'=1+1", "'+b", "'-c", "'@d", "'\te", "plain", "a=b"]
+    assert written["entries"].tolist() == list(range(-3, 4))
+    write(frame, tmp_path / "tables.parquet")
+    assert pd.read_parquet(tmp_path / "tables.parquet")["broker"].tolist() == names

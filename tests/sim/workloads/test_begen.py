@@ -65,6 +65,20 @@ def test_dblp_like_sets(kind, size):
     assert all(index.top(event, 1) for event in workload.events)
 
 
+@pytest.mark.parametrize("values", [20, 100])
+def test_located_ranges_are_as_wide_as_they_are_said_to_be(values):
+    """Uniform, but cut off at the last value: narrow ones are more likely, the more so the fewer values there are."""
+    widest = 19
+    expressions = located_workload(Located(subscriptions=5000, events=1, cardinality=values)).catalogue.expressions
+    widths = (expressions.hi - expressions.lo + 1).astype(int)
+    found = np.bincount(widths, minlength=widest + 1)[1:] / len(widths)
+    width = np.arange(1, widest + 1)
+    law = ((values - width + 1) + (widest - width)) / (widest * values)
+    assert law.sum() == pytest.approx(1.0)
+    assert np.abs(found - law).max() < 4 * np.sqrt(law.max() / len(widths))
+    assert expressions.hi.max() == values - 1
+
+
 def test_located_weights_sum_to_one_and_alpha_follows_its_law():
     workload = located_workload(Located(subscriptions=2000, events=2, alpha=0.9))
     expressions = workload.catalogue.expressions

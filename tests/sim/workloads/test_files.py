@@ -216,3 +216,15 @@ def test_a_json_key_given_twice_is_refused(tmp_path):
 def test_the_index_of_a_pandas_frame_is_no_attribute(tmp_path):
     pd.DataFrame({"price_lo": [1.0, 2.0]}, index=[5, 7]).to_parquet(tmp_path / "s.parquet")
     assert load_workload(str(tmp_path / "s.parquet"), None).schema.names == ("price",)
+
+
+def test_a_recording_can_be_repeated(tmp_path):
+    """One after the other, a mean gap apart; what else is recorded of an event goes with it."""
+    (tmp_path / "s.csv").write_text("a_lo,a_hi\n0,9\n")
+    (tmp_path / "e.csv").write_text("a,broker,time\n3,1,10\n4,0,11\n5,2,14\n")
+    once = load_workload(str(tmp_path / "s.csv"), str(tmp_path / "e.csv"))
+    thrice = once.repeated(3)
+    assert thrice.events[:, 0].tolist() == [3, 4, 5] * 3
+    assert thrice.publishers.tolist() == [1, 0, 2] * 3
+    assert thrice.times.tolist() == [10, 11, 14, 16, 17, 20, 22, 23, 26]
+    assert once.repeated(1) is once
