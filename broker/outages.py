@@ -127,8 +127,10 @@ class Outages:
             self.network.operation_processed(message.operation)
 
     def _refresh_links_of(self, broker: int, amnesia: bool = False) -> None:
-        # All links first: while one is still up, a broker that waits for an answer over it has to go on waiting.
-        self._close([e for n in self.network.brokers[broker].links for e in self._refresh(broker, n, amnesia)])
+        over = []
+        for neighbour in self.network.brokers[broker].links:
+            over += self._refresh(broker, neighbour, amnesia)
+        self._close(over)  # after all links: over one that is still up a broker may wait for an answer
         self._tell(broker)
         if not self.network.under_way:
             self.note_progress()
