@@ -16,7 +16,6 @@ import pandas as pd
 
 from broker.trace.schema import CLIENT, CRASHED
 from sim.experiment.build import settings_of, workload_of
-from sim.experiment.engines import filter_of
 from sim.experiment.oracle_paths import row_of, with_mergers
 from sim.experiment.oracle_truth import Floats, scores_of, terms_of
 from sim.experiment.oracle_versions import Versions
@@ -26,6 +25,7 @@ from sim.tell.as_text import event_of, subscription_of
 from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
 from sim.workloads import Workload
+from sim.workloads.contract import filter_of
 
 EVERYTHING = "which asks for every event"
 NEVER = np.iinfo(np.int64).max
