@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from broker.loading import link_by_link, one_by_one
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
@@ -31,7 +31,8 @@ from coverlay import CoverlayError
 from routing.filter import Filter
 from routing.ledger import Kind, LedgerMessage
 from routing.overlay.graph import Overlay
-from routing.overlay.trees import SHARED, Tree, links_of, trees_of
+from routing.overlay.trees import SHARED, links_of, trees_of
+from routing.strategies import strategy
 
 
 @dataclass(slots=True)
@@ -104,8 +105,7 @@ class Network:
     def preload(self, homes: Sequence[int], filters: Sequence[Filter]) -> None:
         """Add subscriptions 0, 1, … before time 0, as if each had spread completely before the next.
 
-        The trace has the requests and how many messages they took, but not the messages and decisions. The work is done
-        link by link: what is sent over a link depends only on what its broker hears, and in which order.
+        The trace has the requests and how many messages they took, but not the messages and decisions.
         """
         heard: list[list[tuple[int, LedgerMessage]]] = [[] for _ in self.brokers]  # from clients
         for subscription, (broker, filter) in enumerate(zip(homes, filters, strict=True)):
@@ -118,25 +118,13 @@ class Network:
             self.brokers[broker].local.add(subscription, filter)
             heard[broker].append((operation, (Kind.SUBSCRIBE, subscription, filter)))
         self.loading = True
-        for tree in self.trees.values():
-            self._load(tree, heard)
+        if strategy(self.settings.strategy).merges:
+            spread = one_by_one(self, heard)
+        else:
+            spread = chain.from_iterable(link_by_link(self, tree, heard) for tree in self.trees.values())
+        for operation in spread:
+            self._operations[operation].messages += 1
         self.loading = False
-
-    def _load(self, tree: Tree, heard: list[list[tuple[int, LedgerMessage]]]) -> None:
-        """Spread what was heard before time 0: towards the root of a tree, then away from it."""
-        at_once = self.settings.ranked is not None  # else one by one, as the compiled engine does
-        inbox = [{CLIENT: said} for said in heard]
-        upwards = sorted(tree.parent.items(), key=lambda link: -tree.level[link[0]])
-        for here, there in [*upwards, *((parent, child) for child, parent in reversed(upwards))]:
-            part, other = self.brokers[here].parts[tree.name], self.brokers[there].parts[tree.name]
-            if there not in part.ledgers:
-                continue
-            sources = (said for source, said in inbox[here].items() if source != there)
-            in_order = sorted(chain.from_iterable(sources), key=itemgetter(0))
-            inbox[there][here] = part.ledgers[there].load(in_order, at_once)
-            for operation, message in inbox[there][here]:
-                self._operations[operation].messages += 1
-                other.takes_in(here, *message)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription not in self._home:

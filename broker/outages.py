@@ -49,10 +49,10 @@ class Outages:
         open_events = list(node.visits.open) if node.visits is not None else []
         lost = node.crash()  # before the links go down: it must not serve what it waited for
         self._refresh_links_of(broker)
+        node.server.dismiss()  # after that: it must not serve what they held for it
         for message in lost:
             self._lost_in_crash(broker, message)
-        for event in open_events:
-            self.network.close_if_over(event)
+        self._close(open_events)
 
     def restart(self, broker: int) -> None:
         self.must_exist(broker)
@@ -85,7 +85,7 @@ class Outages:
         self._unsettled = True
         self.record(CUT, *link)
         self.cuts.add(link)
-        self._refresh(*link)
+        self._close(self._refresh(*link))
 
     def heal(self, broker: int, neighbour: int) -> None:
         link = self.must_be_linked(broker, neighbour)
@@ -127,21 +127,27 @@ class Outages:
             self.network.operation_processed(message.operation)
 
     def _refresh_links_of(self, broker: int, amnesia: bool = False) -> None:
+        over = []
         for neighbour in self.network.brokers[broker].links:
-            self._refresh(broker, neighbour, amnesia)
+            over += self._refresh(broker, neighbour, amnesia)
+        self._close(over)  # after all links: over one that is still up a broker may wait for an answer
         self._tell(broker)
         if not self.network.under_way:
             self.note_progress()
 
-    def _refresh(self, broker: int, neighbour: int, amnesia: bool = False) -> None:
-        """Bring both directions of a link to the state that cuts and crashes imply."""
+    def _close(self, events: list[int]) -> None:
+        for event in events:
+            self.network.close_if_over(event)
+
+    def _refresh(self, broker: int, neighbour: int, amnesia: bool = False) -> list[int]:
+        """Bring both directions of a link to the state that cuts and crashes imply; events that may be over now."""
         network = self.network
         here, there = network.brokers[broker], network.brokers[neighbour]
         both = (here.links[neighbour], there.links[broker])
         link = (min(broker, neighbour), max(broker, neighbour))
         usable = link not in self.cuts and self.is_up(broker) and self.is_up(neighbour)
         if usable == both[0].up:
-            return
+            return []
         shared = [name for name, tree in network.trees.items() if tree.graph.has_edge(broker, neighbour)]
         if not usable:
             for direction in both:
@@ -150,11 +156,10 @@ class Outages:
                 here.parts[name].recovery.link_down(neighbour)
                 there.parts[name].recovery.link_down(broker)
             without = [(end.visits, other) for end, other in ((here, neighbour), (there, broker)) if end.visits]
-            for event in [event for visits, other in without for event in visits.link_down(other)]:
-                network.close_if_over(event)
+            over = [event for visits, other in without for event in visits.link_down(other)]
             self._tell(broker)  # summaries that waited for the lost neighbour can be sent
             self._tell(neighbour)
-            return
+            return over
         operation = network.new_operation("reconnect", NOBODY, broker)
         for direction in both:
             direction.up = True
@@ -166,6 +171,7 @@ class Outages:
             self._tell(broker)
             if not network.under_way:
                 self.note_progress()
+        return []
 
     def _tell(self, broker: int) -> None:
         if self.is_up(broker):

@@ -228,10 +228,16 @@ class Server(Generic[M]):
         self._queue.clear()
         self.served = None
         self._end = None  # the one in the calendar is ignored from now on
-        held, self._waiting = self._waiting, deque()
-        for resume in held:  # links are cut by now and ignore it; publishers learn that the broker is down
-            resume()
         return lost
+
+    def dismiss(self) -> None:
+        """After a crash, once the links are cut: nobody waits for room any more.
+
+        Links ignore it, because what they held is lost; publishers learn that the broker is down.
+        """
+        held, self._waiting = self._waiting, deque()
+        for resume in held:
+            resume()
 
     def _begin(self, message: M) -> None:
         self.served = message

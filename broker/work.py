@@ -10,9 +10,14 @@ profiles are in `broker/profiles/` and are chosen by name. From the work counted
 
 with the coefficients of the method that searched (`auto`: of the one it uses). Searching for the entries that a new one
 covers (active mode), or that together may cover it (union), takes `covered` + `covered_entry` × entries held;
-subtracting boxes from each other is not charged. Where tables are ranked (`routing.rank`), each has a matcher of its
-own and takes as long as that. Pages and round trips follow from the probes, see covering/stats.py. Nothing here reads a
-clock: the same work takes the same time anywhere.
+subtracting boxes from each other is not charged. Searches that decide nothing about a link are charged too, although
+they have no row among the decisions: those of the receiver that prunes its table (both kinds), and those for covers of
+advertisements. Where tables are ranked (`routing.rank`), each has a matcher of its own and takes as long as that.
+
+`query` and what follows it, up to the nodes, is charged only where the broker's own clients are asked: not at a broker
+without subscriptions of its own, and not for answers and awards (the k best of the whole network), which look at
+candidates that were found before. Pages and round trips follow from the probes, see covering/stats.py. Nothing here
+reads a clock: the same work takes the same time anywhere.
 
 The formulas are plain functions of records with these names, so the compiled engine compiles the very same ones.
 """

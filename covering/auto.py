@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
@@ -50,7 +51,14 @@ MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flip 
 
 
 class AutoIndex(CoveringIndex):
-    """Passes every call on to the chosen method, which keeps the entries; this class stores none."""
+    """Passes every call on to the chosen method, which keeps the entries; this class stores none.
+
+    >>> from covering.auto import AutoIndex
+    >>> index = AutoIndex([[0, 100], [0, 100]])
+    >>> index.add(7, [[0, 50], [0, 50]])
+    >>> index.find_cover([[1, 2], [3, 4]]), index.choice
+    (7, 'kdtree')
+    """
 
     name = "auto"
     gives_up_with = {"accept_missing": 0.0}  # noqa: RUF012
@@ -73,6 +81,7 @@ class AutoIndex(CoveringIndex):
         self._reviews = 0
         self._updates = 0
         self._stay = 0  # reviews left with `packed` because of adversarial input
+        self._reviewing = Lock()
         self.share_stats(self.stats)
 
     @classmethod
@@ -110,20 +119,21 @@ class AutoIndex(CoveringIndex):
         self._inner.remove(id)
         self._updates += 1
 
+    def remove_many(self, ids: Sequence[Id] | NDArray[Any]) -> None:
+        self._inner.remove_many(ids)
+
     def find_cover(self, box: ArrayLike) -> Id | None:
         found = self._inner.find_cover(box)
         if self.accept_missing:
-            self._asked.append(self._inner._point(box).copy())
-        if self.stats.checks >= self._next_review:
-            self._review()
+            self._asked.append(self._point(box))
+        self._review_if_due()
         return found
 
     def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
         found = self._inner.find_cover_many(boxes)
         if self.accept_missing:
-            self._asked.extend(self._inner._points_of(boxes)[-SAMPLE:])
-        if self.stats.checks >= self._next_review:
-            self._review()
+            self._asked.extend(self._points_of(boxes)[-SAMPLE:])
+        self._review_if_due()
         return found
 
     def find_covered(self, box: ArrayLike) -> list[Id]:
@@ -145,6 +155,21 @@ class AutoIndex(CoveringIndex):
         self._inner.share_stats(stats)
         self._reviewed = stats.copy()
         self._next_review = stats.checks + REVIEW
+
+    def _review_if_due(self) -> None:
+        """A search may change the method. Other searches go on with the old one; only one thread at a time reviews."""
+        if self.stats.checks >= self._next_review and self._reviewing.acquire(blocking=False):
+            try:
+                if self.stats.checks >= self._next_review:
+                    self._review()
+            finally:
+                self._reviewing.release()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_reviewing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _reviewing=Lock())
 
     def _review(self) -> None:
         """Choose again, from what happened since the last review."""
@@ -194,7 +219,7 @@ class AutoIndex(CoveringIndex):
     def _misses_little(self, candidate: CoveringIndex, exact: CoveringIndex) -> bool:
         """Does the candidate find all but an acceptable share of the covers of the last checks?"""
         counted, exact.stats = exact.stats, Stats()  # an audit does not count as checks
-        asked = np.array(self._asked)
+        asked = np.array(list(self._asked))  # a list at once: other threads go on adding to it
         covered = exact._search_many(asked) >= 0
         exact.stats = counted
         counted, candidate.stats = candidate.stats, Stats()

@@ -55,6 +55,15 @@ def _sizes(points: Floats, domain: Floats) -> Floats:
 
 
 class BudgetIndex(CoveringIndex):
+    """Looks at the largest boxes only.
+
+    >>> from covering.budget import BudgetIndex
+    >>> index = BudgetIndex((0, 100), budget=1)
+    >>> index.add_many(["wide", "narrow"], [(0, 90), (80, 95)])
+    >>> index.find_cover((10, 20)), index.find_cover((85, 95))  # the second cover is overlooked
+    ('wide', None)
+    """
+
     name = "budget"
     touches = "words"
     compiled_with = ("budget",)

@@ -7,12 +7,16 @@ slot holds NaN, which neither dominates nor is dominated, so that no kernel need
 
 A method derives from `CoveringIndex` and implements `_search` (one query) or `_search_into` (many); `_insert`,
 `_delete` and `_check` if it has a structure beside the store; `_search_covered` if it can beat a scan.
+
+Any number of threads may ask one index at the same time: a search keeps nothing in the index but counts, and `stats`
+may lose some of these. Whoever changes an index needs a lock that keeps readers out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,7 +79,7 @@ def _numbers(given: ArrayLike) -> Floats:
     texts = array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
     if texts or array.dtype.kind not in "biufO":  # neither text that looks like a number nor a date is one
         raise TypeError
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64)
 
 
 def checked_domain(domain: ArrayLike) -> Floats:
@@ -84,6 +88,8 @@ def checked_domain(domain: ArrayLike) -> Floats:
         bounds = _numbers(domain).copy()
     except (TypeError, ValueError, OverflowError):
         raise CoverlayError(f"domain {quoted(domain)} must be a (d, 2) array of numbers") from None
+    if bounds.shape == (2,):  # one attribute
+        bounds = bounds.reshape(1, 2)
     if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.shape[0] == 0:
         raise CoverlayError(f"domain of shape {bounds.shape} must be (d, 2): one [lo, hi] per attribute")
     for j, (lo, hi) in enumerate(bounds.tolist()):
@@ -99,7 +105,24 @@ def check_limit(option: str, value: object) -> None:
 
 
 class CoveringIndex:
-    """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness."""
+    """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness.
+
+    >>> import covering
+    >>> index = covering.create("kdtree", [[0, 100], [1990, 2030]])
+    >>> index.add("cheap and old", [[0, 50], [1990, 2004]])
+    >>> index.find_cover([[0, 30], [1998, 2000]])
+    'cheap and old'
+    >>> index.find_cover([[0, 60], [1998, 2000]])  # None
+    >>> index
+    <covering index kdtree: 1 box of 2 attributes>
+
+    With one attribute, bounds need no brackets of their own, and a number is a box of one value:
+
+    >>> index = covering.create("scan", (0, 100))
+    >>> index.add_many(["low", "high"], [(0, 20), (60, 100)])
+    >>> index.find_cover(75), index.find_covered((50, 100)), "low" in index, sorted(index)
+    ('high', ['high'], True, ['high', 'low'])
+    """
 
     # What others need to know of a method. They read these facts and know no names.
     name: ClassVar[str]
@@ -124,8 +147,6 @@ class CoveringIndex:
         self._ids = Ids()
         self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
         self._used = 0
-        self._query = np.empty(2 * self.attributes)
-        self._row, self._one = self._query.reshape(1, -1), np.empty(1, np.int64)  # one query as a batch; its answer
 
     # ---- what users call -------------------------------------------------------------------------
 
@@ -139,11 +160,22 @@ class CoveringIndex:
         """The name of the method at work; `auto` changes it."""
         return self.name
 
+    def __repr__(self) -> str:
+        boxes = "1 box" if len(self) == 1 else f"{len(self):,} boxes"
+        of = "1 attribute" if self.attributes == 1 else f"{self.attributes} attributes"
+        return f"<covering index {self.name}: {boxes} of {of}{f', ε = {self.epsilon:g}' if self.epsilon else ''}>"
+
     def __len__(self) -> int:
         return len(self._ids)
 
     def __contains__(self, id: Hashable) -> bool:
         return id is not None and self._ids.find(plain(id)) >= 0
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self.ids())
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # one that shares arrays with the original would change with it
 
     def ids(self) -> list[Id]:
         """The stored ids, in the order of their slots."""
@@ -173,6 +205,26 @@ class CoveringIndex:
         self._ids.drop(id, slot)
         self._points[slot] = np.nan
         self._release(slot)
+
+    def update(self, id: Id, box: ArrayLike) -> None:
+        """Replace the box of a stored id; on a mistake nothing changes."""
+        self._point(box)
+        self.remove(id)
+        self.add(id, box)
+
+    def remove_many(self, ids: Sequence[Id] | NDArray[Any]) -> None:
+        """Remove stored ids and their boxes; on a mistake nothing is removed."""
+        gone = [plain(id) for id in plain_all(ids)]
+        for id in gone:
+            self._slot_of(id)
+        if len(set(gone)) < len(gone):
+            raise CoverlayError(f"ids {quoted(gone)} repeat; give each id once")
+        for id in gone:
+            self.remove(id)
+
+    def clear(self) -> None:
+        """Remove everything; `stats` goes on counting."""
+        self.remove_many(self.ids())
 
     def find_cover(self, box: ArrayLike) -> Id | None:
         """The id of a stored box that contains `box` (an equal one included), or None."""
@@ -266,8 +318,9 @@ class CoveringIndex:
 
     def _search(self, query: Floats) -> int:
         """A slot whose point dominates `query`, or NO_SLOT; counts probes, volume and so on in `stats`."""
-        self._search_into(self._row if query is self._query else query.reshape(1, -1), self._one)
-        return int(self._one[0])
+        found = np.empty(1, np.int64)
+        self._search_into(query.reshape(1, -1), found)
+        return int(found[0])
 
     def _search_into(self, queries: Floats, found: Slots) -> None:
         """`_search` for each row of `queries`, into `found`."""
@@ -324,7 +377,7 @@ class CoveringIndex:
         return max(needed, int(len(self._points) * _GROWTH))
 
     def _point(self, box: ArrayLike) -> Floats:
-        """The dominance point of a box, in a buffer that the next call overwrites."""
+        """The dominance point of a box."""
         if (
             type(box) is not np.ndarray
             or box.dtype != np.float64
@@ -332,10 +385,11 @@ class CoveringIndex:
             or not box.flags.c_contiguous
         ):
             box = self._coerced(box, self._shape, "(d, 2)")
-        wrong = _to_point(box, self._query)
+        point = np.empty(2 * self.attributes)
+        wrong = _to_point(box, point)
         if wrong != _FINE:
             raise CoverlayError(_complaint(wrong, box))
-        return self._query
+        return point
 
     def _points_of(self, boxes: ArrayLike) -> Floats:
         try:
@@ -356,12 +410,21 @@ class CoveringIndex:
             array = _numbers(box)
         except (TypeError, ValueError, OverflowError):
             raise CoverlayError(f"box {quoted(box)} must be a {meaning} array of numbers") from None
+        if self.attributes == 1:
+            array = _with_brackets(array, len(shape))
         if array.shape != shape:
             raise CoverlayError(
                 f"box of shape {array.shape} must have shape {meaning} with d = {self.attributes}: "
                 "one closed [lo, hi] per attribute"
             )
-        return array
+        return np.ascontiguousarray(array)
+
+
+def _with_brackets(array: Floats, dimensions: int) -> Floats:
+    """Boxes of one attribute, given as pairs of bounds or as single values, with all their brackets."""
+    if array.ndim == dimensions - 2:
+        array = np.stack([array, array], axis=-1)
+    return array[..., None, :] if array.ndim == dimensions - 1 else array
 
 
 def _complaint(wrong: int, box: Floats) -> str:

@@ -196,6 +196,15 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 
 
 class KdTreeIndex(StaticWithTail):
+    """Descends only where the maxima of a subtree leave room for a cover.
+
+    >>> from covering.kdtree import KdTreeIndex
+    >>> index = KdTreeIndex([[0, 100], [0, 100]], node_budget=16)  # gives up after 16 nodes
+    >>> index.add(7, [[0, 50], [0, 50]])
+    >>> index.find_cover([[1, 2], [3, 4]]), index.stats.capped
+    (7, 0)
+    """
+
     name = "kdtree"
     touches = "nodes"
     compiled_with = ("node_budget",)

@@ -75,6 +75,15 @@ def find_largest_first(state: Any, built: int, used: int, queries: Floats, found
 
 
 class PackedIndex(StaticWithTail):
+    """Scans packed words, largest boxes first.
+
+    >>> from covering.packed import PackedIndex
+    >>> index = PackedIndex([[0, 100], [0, 100]])
+    >>> index.add(7, [[0, 50], [0, float("inf")]])
+    >>> index.find_cover([[1, 2], [3, 4]])
+    7
+    """
+
     name = "packed"
     touches = "words"
     compiled_with = ()

@@ -44,6 +44,15 @@ def _first_root(points: Floats, roots: Slots, count: int, query: Floats) -> int:
 
 
 class PosetIndex(CoveringIndex):
+    """Compares the query with the boxes that no other contains.
+
+    >>> from covering.poset import PosetIndex
+    >>> index = PosetIndex((0, 100))
+    >>> index.add_many([1, 2, 3], [(0, 90), (10, 20), (12, 15)])
+    >>> index.find_cover((13, 14)), index.stats.probes  # 1 is the only root
+    (1, 1)
+    """
+
     name = "poset"
     touches = "boxes"
     slow_beyond = 600

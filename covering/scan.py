@@ -37,6 +37,15 @@ def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> int:
 
 
 class ScanIndex(CoveringIndex):
+    """Compares the query with one stored box after the other.
+
+    >>> from covering.scan import ScanIndex
+    >>> index = ScanIndex((0, 100))
+    >>> index.add_many([1, 2], [(0, 50), (40, 60)])
+    >>> index.find_cover((42, 48)), index.stats.probes
+    (1, 1)
+    """
+
     name = "scan"
     touches = "boxes"
     compiled_with = ()

@@ -112,5 +112,14 @@ def jump_to_covers(
 
 
 class BigminIndex(ExactCurveIndex):
+    """Jumps along the sorted Z keys from one stretch of the search region to the next.
+
+    >>> from covering.curve.bigmin import BigminIndex
+    >>> index = BigminIndex((0, 100), bits=8)
+    >>> index.add(1, (0, 50))
+    >>> index.find_cover((10, 20)), index.find_cover((40, 60))
+    (1, None)
+    """
+
     name = "bigmin"
     find = staticmethod(jump_to_covers)

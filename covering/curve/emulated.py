@@ -61,6 +61,15 @@ def first_met(
 
 
 class EmulatedIndex(PackedPoints):
+    """What the greedy search finds and counts, without enumerating its cubes.
+
+    >>> from covering.curve.emulated import EmulatedIndex
+    >>> index = EmulatedIndex((0, 100), epsilon=0.1, bits=4)
+    >>> index.add(1, (0, 90))
+    >>> index.find_cover((10, 20)), index.stats.cubes
+    (1, 2)
+    """
+
     name = "zorder-emulated"
     touches = "keys"
     on_curve = True
@@ -82,23 +91,20 @@ class EmulatedIndex(PackedPoints):
         if probe_cap is not None:
             check_limit("probe_cap", probe_cap)
         self.probe_cap = probe_cap
-        self._quantiser: Quantiser = Quantiser.of(
-            self.domain, greedy_bits(2 * self.attributes) if bits is None else bits
-        )
-        self.bits = self._quantiser.bits
-        self._codes: Codes = np.empty(2 * self.attributes, np.int64)
+        self.bits = greedy_bits(2 * self.attributes) if bits is None else bits
+        self._quantiser = Quantiser.of(self.domain, self.bits)
 
     def _search(self, query: Floats) -> int:
-        q = self._quantiser
-        mirror(query, q.offset, q.scale, q.bits, self._codes)
-        lengths = self._codes + 1
+        q, codes = self._quantiser, np.empty(2 * self.attributes, np.int64)
+        mirror(query, q.offset, q.scale, q.bits, codes)
+        lengths = codes + 1
         plan = theory.plan(lengths.tolist(), self.bits, self.epsilon)
         quota = plan.quota if self.probe_cap is None else min(plan.quota, self.probe_cap)
         above = dominating(self._points, self._words, self._used, self._fields.kernel, query)
-        slot = int(first_met(self._points, above, q.offset, q.scale, q.bits, lengths, self._codes))
+        slot = int(first_met(self._points, above, q.offset, q.scale, q.bits, lengths, codes))
         cubes = quota
         if slot >= 0:
-            cubes = 1 + theory.rank_of(self._codes.tolist(), lengths.tolist(), self.bits, plan.levels)
+            cubes = 1 + theory.rank_of(codes.tolist(), lengths.tolist(), self.bits, plan.levels)
             if cubes > quota:
                 slot, cubes = -1, quota
         stats = self.stats

@@ -13,6 +13,15 @@ from covering.scan import scan_one
 
 
 class HilbertIndex(ZorderIndex):
+    """The greedy search with keys of the Hilbert curve.
+
+    >>> from covering.curve.hilbert import HilbertIndex
+    >>> index = HilbertIndex((0, 100), epsilon=0.1, bits=4)
+    >>> index.add(1, (0, 90))
+    >>> index.find_cover((10, 20))
+    1
+    """
+
     name = "hilbert"
     hilbert = True
 

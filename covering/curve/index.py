@@ -37,7 +37,6 @@ class CurveIndex(CoveringIndex):
         self._quantiser = Quantiser.of(self.domain, default(2 * self.attributes) if bits is None else bits)
         self.bits = self._quantiser.bits
         self._array = SfcArray(self._quantiser.words)
-        self._codes = np.empty(2 * self.attributes, np.int64)
 
     def _rows(self, first: int, count: int) -> Words:
         q = self._quantiser
@@ -54,9 +53,9 @@ class CurveIndex(CoveringIndex):
 
     def lengths_of(self, query: Floats) -> Codes:
         """Side lengths of the query's search region, in cells: the mirrored codes of its far corner, plus 1."""
-        q = self._quantiser
-        mirror(query, q.offset, q.scale, q.bits, self._codes)
-        return self._codes + 1
+        q, codes = self._quantiser, np.empty(2 * self.attributes, np.int64)
+        mirror(query, q.offset, q.scale, q.bits, codes)
+        return codes + 1
 
     def _check(self) -> None:
         self._array.check()

@@ -105,5 +105,14 @@ def _find_many(
 
 
 class QuadtreeIndex(ExactCurveIndex):
+    """Descends the quadtree that the sorted Z keys imply.
+
+    >>> from covering.curve.quadtree import QuadtreeIndex
+    >>> index = QuadtreeIndex((0, 100))
+    >>> index.add(1, (0, 50))
+    >>> index.find_cover((10, 20)), index.find_cover((40, 60))
+    (1, None)
+    """
+
     name = "quadtree"
     find = staticmethod(_find_many)

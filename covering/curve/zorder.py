@@ -94,6 +94,15 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
 
 
 class ZorderIndex(CurveIndex):
+    """The slides' greedy search: standard cubes in decreasing size, until a share 1 − ε of the region is searched.
+
+    >>> from covering.curve.zorder import ZorderIndex
+    >>> index = ZorderIndex((0, 100), epsilon=0.1, bits=4)
+    >>> index.add(1, (0, 90))
+    >>> index.find_cover((10, 20)), index.stats.cubes
+    (1, 2)
+    """
+
     name = "zorder"
     on_curve = True
     slow_beyond = 2_000
@@ -140,9 +149,9 @@ class ZorderIndex(CurveIndex):
 
     def _finish(self, query: Floats) -> int:
         """Search everything, exactly; on the Z curve by jumps."""
-        q, one = self._quantiser, query.reshape(1, -1)
-        self.stats.probes += jump_to_covers(self._array.arrays, self._points, q.offset, q.scale, q.bits, one, self._one)
-        return int(self._one[0])
+        q, one, found = self._quantiser, query.reshape(1, -1), np.empty(1, np.int64)
+        self.stats.probes += jump_to_covers(self._array.arrays, self._points, q.offset, q.scale, q.bits, one, found)
+        return int(found[0])
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
         """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""

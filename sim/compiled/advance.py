@@ -1,23 +1,25 @@
 """The run itself: take the next call off the calendar, do what it says, until nothing is under way.
 
 One kernel. It returns, only between two messages, whenever Python has something to do (draw random numbers, take the
-trace away), and is called again. The clients' timeline and the sampler of table sizes take part in the calendar as the
-two processes of the reference do, at the same times and in the same order.
+trace away), and is called again. What clients do and the samples of table sizes are an agenda beside the calendar: at
+one moment requests come first, then samples, then the calls of the calendar (sim/experiment/agenda.py).
 
-Calls are numbered: wires first, then the servers of the brokers, then the clients, then the sampler.
+Calls are numbered: wires first, then the servers of the brokers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coverlay import kernel
 from sim.compiled.calendar import pop
 from sim.compiled.link_ledgers import make_nodes
 from sim.compiled.processing import arrive, client_acts, process
-from sim.compiled.records import ACTING, EXPONENTIAL, NONE, WAITING, WOKEN
+from sim.compiled.records import EXPONENTIAL, NONE, REQUEST, SAMPLE
 from sim.compiled.state import inlined, inner
-from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
+from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, take_off
 
 # Why `advance` returns: nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be
 # updated.
@@ -40,36 +42,29 @@ def _take_sample(w: Any) -> None:
 
 
 @inlined
-def _clients_wait(w: Any) -> bool:
-    """Is there nothing for the clients to do now? They wait for the next line of the timeline, or are done."""
-    run = w.run[0]
-    if run.clients == ACTING and run.position < len(w.timeline) and w.timeline[run.position].time > run.now:
-        schedule(w, run.now + (w.timeline[run.position].time - run.now), len(w.wires) + len(w.brokers))
-        run.clients = WAITING
-    if run.position == len(w.timeline):
-        run.clients = WAITING
-    return run.clients == WAITING
-
-
-@inlined
-def _sample_tables(w: Any) -> None:
-    """Take the samples that are due now, and wait for the next one."""
-    run = w.run[0]
-    while run.sampler == ACTING:
-        if run.sampled == run.samples:
-            run.sampler = WAITING
-        elif w.sample_due[run.sampled] > run.now:
-            schedule(w, run.now + (w.sample_due[run.sampled] - run.now), len(w.wires) + len(w.brokers) + 1)
-            run.sampler = WAITING
-        else:
-            _take_sample(w)
+def _next_on_agenda(w: Any) -> int:
+    """What comes before the next call of the calendar: REQUEST, SAMPLE or NONE; the time is set."""
+    run, until = w.run[0], np.inf
+    if run.calls:
+        until = w.calendar[0].time
+    due, asked = np.inf, np.inf
+    if run.sampled < run.samples:
+        due = w.sample_due[run.sampled]
+    if run.position < len(w.timeline):
+        asked = w.timeline[run.position].time
+    what = NONE
+    if asked <= min(due, until) and asked < np.inf:
+        run.now, what = asked, REQUEST
+    elif due <= until and due < np.inf:
+        run.now, what = due, SAMPLE
+    return what
 
 
 @kernel
 def advance(w: Any) -> int:
     """Run until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE or UPDATE."""
     run, wires = w.run[0], w.wires
-    servers, clients = len(wires), len(wires) + len(w.brokers)
+    servers = len(wires)
     m, broker = NONE, NONE
     while True:
         if m >= 0:
@@ -89,27 +84,23 @@ def advance(w: Any) -> int:
         if broker >= 0:
             run.ended = -1
             m = dequeue(w, broker)
-        elif not _clients_wait(w):
-            broker = w.timeline[run.position].broker
-            m, arrives = client_acts(w), True
-            run.clients = ACTING
         else:
-            _sample_tables(w)
-            if run.calls == 0:
+            what = _next_on_agenda(w)
+            if what == REQUEST:
+                broker = w.timeline[run.position].broker
+                m, arrives = client_acts(w), True
+            elif what == SAMPLE:
+                _take_sample(w)
+            elif run.calls == 0:
                 _take_sample(w)  # the final one
                 return DONE
-            run.now, what = w.calendar[0].time, w.calendar[0].what
-            if what < servers:
-                broker = wires[what].target
-                m, arrives = take_off(w, what), True
             else:
-                run.calls = pop(w.calendar, run.calls)
-                if what < clients:
-                    end_service(w, what - servers)
-                elif what == clients:
-                    run.clients = WOKEN  # for this line of the timeline, even if rounding changed its time
+                run.now, what = w.calendar[0].time, w.calendar[0].what
+                if what < servers:
+                    broker = wires[what].target
+                    m, arrives = take_off(w, what), True
                 else:
-                    _take_sample(w)
-                    run.sampler = ACTING
+                    run.calls = pop(w.calendar, run.calls)
+                    end_service(w, what - servers)
         if arrives:
             m = arrive(w, m, broker)

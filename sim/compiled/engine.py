@@ -65,7 +65,6 @@ class Engine:
         self._set_transport(stream)
         self._run["k"] = -1 if settings.k is None else settings.k
         self._run["samples"] = samples if len(timeline) else 0
-        self._run["clients"] = self._run["sampler"] = r.ACTING
         for name in ("outbox", "unused_message", "unused_index", "begun", "ended"):
             self._run[name] = -1
         self.arrays = Arrays(

@@ -49,7 +49,7 @@ SEARCHES = (
     ScanIndex.name, PackedIndex.name, KdTreeIndex.name, EmulatedIndex.name,
     BudgetIndex.name, KdTreeIndex.charged_as()[1], *Identity.charged_as,
 )  # fmt: skip
-WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now even if rounding changed the time
+REQUEST, SAMPLE = _codes(2)  # what the agenda has: a client's line of the timeline, or sizes of tables
 (NONE,) = _codes(1, -1)
 
 
@@ -92,7 +92,6 @@ RUN = _record(
     "step",
     "position",  # in the timeline
     "sampled",
-    "clients sampler",  # WAITING, ACTING or WOKEN
     "loaded",  # halves of routes, see bulk.py
     "begun",  # the broker whose message was processed just now and has no service time yet, −1: none
     "ended",  # the broker whose service ended just now and may begin the next one, −1: none

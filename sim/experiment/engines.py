@@ -8,9 +8,9 @@ lacks support. `prefer-compiled` takes SimPy only in the latter case, which suit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,16 @@ from broker.network import Network
 from broker.settings import Settings
 from coverlay import CoverlayError
 from routing.advertisements import advertisement_for
-from routing.filter import Filter
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, told
+from sim.experiment.agenda import keep, repairs_and_failures, requests, samples
 from sim.experiment.config import Experiment
-from sim.experiment.faults import Fault, cause, check_faults, draw_faults, read_faults
+from sim.experiment.faults import Fault, check_faults, draw_faults, read_faults
 from sim.experiment.oracle import judged_share
 from sim.random_streams import Stream
 from sim.workloads import Workload
-from sim.workloads.arrivals import PUBLISH, RERANK, SUBSCRIBE, Timeline
+from sim.workloads.arrivals import PUBLISH, Timeline
+from sim.workloads.contract import filter_of
 
 if TYPE_CHECKING:
     from sim.compiled.engine import Engine
@@ -128,16 +129,15 @@ def held_share(experiment: Experiment, subscriptions: int, events: int) -> float
 def run_simpy(inputs: RunInputs) -> Ran:
     experiment, workload, timeline = inputs.experiment, inputs.workload, inputs.timeline
     network = Network(inputs.overlay, inputs.settings, inputs.stream)
+    faults = faults_of(experiment, inputs.stream, network, timeline)
+    check_faults(network, faults)
+    causes = repairs_and_failures(network, faults)
+    sampled = samples(network, timeline, experiment.run.samples)
+    keep(network, [*causes, *requests(network, workload, timeline), *sampled], inputs.tell)
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
     homes = timeline.preloaded.tolist()
     network.preload(homes, [filter_of(workload, row) for row in range(len(homes))])
-    network.env.process(_clients(network, workload, timeline, inputs.tell))
-    faults = faults_of(experiment, inputs.stream, network, timeline)
-    check_faults(network, faults)
-    network.env.process(cause(network, faults))
-    if experiment.run.samples and len(timeline):
-        network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
     look = inputs.look
     if look is not None and look.at is not None:
         network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at the given time
@@ -166,50 +166,9 @@ def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline
     return draw_faults(stream, network.overlay.brokers, network.links, published, section)
 
 
-def filter_of(workload: Workload, row: int) -> Filter:
-    """Subscription `row` of a workload in the form that brokers route on."""
-    return Filter(
-        box=np.column_stack([workload.lo[row], workload.hi[row]]),
-        residue=workload.residue(row),
-        mentioned=tuple(workload.mentioned[row].tolist()),
-        weights=workload.weights[row],
-        score=float(workload.scores[row]),
-        near=workload.nearest(row),
-    )
-
-
-def _clients(network: Network, workload: Workload, timeline: Timeline, tell: Tell) -> Iterator[Any]:
-    first = len(timeline.preloaded)
-    filters = [filter_of(workload, row) for row in range(first, len(workload.lo))]
-    env, first_rows = network.env, workload.first_rows.tolist()
-    steps = (column.tolist() for column in (timeline.time, timeline.kind, timeline.index, timeline.broker))
-    for when, kind, index, broker in zip(*steps, strict=True):
-        if when > env.now:
-            tell(env.now / timeline.time[-1])
-            yield env.timeout(when - env.now)
-        if kind == SUBSCRIBE:
-            network.subscribe(broker, index, filters[index - first])
-        elif kind == PUBLISH:
-            weights = None if workload.event_weights is None else workload.event_weights[index]
-            network.publish(broker, index, workload.events[index], weights)
-        elif kind == RERANK:
-            network.rerank(first_rows[index], filters[index - first])
-        else:
-            network.unsubscribe(index)
-
-
 def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None:
     """Before anything else, every broker with publishers announces what they will publish."""
     publishing = timeline.kind == PUBLISH
     for broker in np.unique(timeline.broker[publishing]).tolist():
         events = timeline.index[publishing & (timeline.broker == broker)]
         network.advertise(broker, broker, advertisement_for(workload.events[events]))
-
-
-def _sampler(network: Network, last: float, samples: int) -> Iterator[Any]:
-    """Record table sizes at even intervals, up to the last action of a client."""
-    for sample in range(samples):
-        due = last * (sample + 1) / samples
-        if due > network.env.now:
-            yield network.env.timeout(due - network.env.now)
-        network.sample_tables()

@@ -13,7 +13,7 @@ when it restarts. Without `until`, the broker or link stays down to the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -94,7 +94,7 @@ def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> lis
     empty = [None] * len(table)
     cells = zip(*(table.columns.get(name, empty) for name in COLUMNS), strict=True)
     faults = [_fault(table, row, called, *fault) for row, fault in enumerate(cells)]
-    return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
+    return sorted(faults, key=lambda fault: fault.time)  # at equal times as in the file
 
 
 def _fault(
@@ -156,20 +156,3 @@ def _check_linked(network: Network, fault: Fault, where: str) -> None:
     if fault.target not in network.links:
         why = f'messages take other ways, routing.trees = "{network.settings.trees}"'
         raise CoverlayError(f"{where}no message takes the link {broker}–{neighbour}: {why}")
-
-
-def cause(network: Network, faults: list[Fault]) -> Iterator[Any]:
-    """A SimPy process that causes and repairs the faults at their times."""
-    repairs = [(fault.until, 0, fault) for fault in faults if fault.until < math.inf]
-    # At equal times repairs come first, so that a target may fail again at the moment it is back.
-    schedule = sorted([*repairs, *((fault.time, 1, fault) for fault in faults)], key=lambda item: item[:2])
-    outages = network.outages
-    for time, begins, fault in schedule:
-        if time > network.env.now:
-            yield network.env.timeout(time - network.env.now)
-        if fault.kind == CRASH:
-            outages.crash(fault.broker, fault.keep_state) if begins else outages.restart(fault.broker)
-        elif begins:
-            outages.cut(*fault.ends)
-        else:
-            outages.heal(*fault.ends)

@@ -29,13 +29,14 @@ from routing.overlay.trees import Tree, shortest_paths, spanning
 from routing.strategies import make_ledger, strategy
 from sim.experiment.build import overlay_of, settings_of, timeline_of, workload_of
 from sim.experiment.config import Experiment
-from sim.experiment.engines import engine_for, filter_of, held_share
+from sim.experiment.engines import engine_for, held_share
 from sim.experiment.oracle import judged_share
 from sim.experiment.oracle_truth import all_reached, chunks_of, terms_of
 from sim.experiment.plan import Plan
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
 from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, Timeline
+from sim.workloads.contract import filter_of
 
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]

@@ -57,8 +57,8 @@ def _winners(count: int) -> str:
 
 def verdict(story: RankedStory, event: int, subscription: int) -> str:
     """One sentence about one subscription."""
-    truth, trace, k = story.truth, story.trace, story.k
-    best = truth.about(event, truth.deliveries).sort_values("rank")
+    trace, k = story.trace, story.k
+    best = trace.about(event, "deliveries").sort_values("rank")
     mine = best[best["subscription"] == subscription]
     if len(mine):
         row = mine.iloc[0]

@@ -47,6 +47,7 @@ class RunTrace:
         run = open_run(folder / "runs" / f"run={self.run_id}")
         self.arrow, self.record, self.parameters = run.read, run.record, run.parameters
         self._frames: dict[str, pd.DataFrame] = {}
+        self._of_event: dict[str, Any] = {}  # table → event → its rows
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
 
     def read(self, table: str) -> pd.DataFrame:
@@ -58,7 +59,9 @@ class RunTrace:
     def about(self, event: int, table: str) -> pd.DataFrame:
         """The rows of a table that are about an event."""
         rows = self.read(table)
-        return rows[rows["event"] == event]
+        if table not in self._of_event:
+            self._of_event[table] = rows.groupby("event").indices
+        return rows.iloc[self._of_event[table].get(event, [])]
 
     @property
     def network_wide(self) -> int | None:

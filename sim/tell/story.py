@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from broker.trace.schema import NOBODY
+from routing.strategies import strategy
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import run_folder
 from sim.tell.run_trace import RunTrace
@@ -46,7 +47,9 @@ def story_of(truth: Truth) -> Story:
 
 def _most_to_tell(run: PlannedRun) -> tuple[bool, int, int]:
     routing = run.experiment.routing
-    return routing.strategy != "covering", ("cover", "skyband", "none").index(routing.rank), run.seed
+    how = strategy(routing.strategy)
+    plain = how.searches and not how.merges and how.sends_to == "all"
+    return not plain, ("cover", "skyband", "none").index(routing.rank), run.seed
 
 
 class Story:
@@ -72,7 +75,7 @@ class Story:
 
     def _choose(self, count: int) -> list[int]:
         """Covered first, then cut at k, then any that was delivered; each kind in order of publication."""
-        delivered = self.truth.deliveries.groupby("event").size()
+        delivered = self.trace.read("deliveries").groupby("event").size()
         covered = self._arrived_for_another()
         cut = [int(event) for event in delivered.index if self.truth.matching(int(event)).size > delivered[event]]
         wanted = [*covered[:1], *cut[:1], *(int(event) for event in delivered.index)]
@@ -80,14 +83,14 @@ class Story:
 
     def _arrived_for_another(self) -> list[int]:
         """Events whose best served subscription was held back somewhere, far ones first."""
-        decisions, deliveries = self.trace.read("decisions"), self.truth.deliveries
+        decisions, deliveries = (self.trace.read(table) for table in ("decisions", "deliveries"))
         held = set(decisions.loc[decisions["outcome"] == "suppressed", "subscription"])
         best = deliveries[(deliveries["rank"] == 1) & deliveries["subscription"].isin(held)]
         return [int(event) for event in best.sort_values(["hops", "event"], ascending=[False, True])["event"]]
 
     def _event(self, event: int) -> Iterator[str]:
         truth, names = self.truth, self.trace.names
-        served = truth.about(event, truth.deliveries).sort_values(["rank", "hops", "subscription"])
+        served = self.trace.about(event, "deliveries").sort_values(["rank", "hops", "subscription"])
         start, matching = self.trace.published[event].broker, truth.matching(event)
         yield f"Event {event}, published at {names[start]}: {truth.event_words(event)}"
         later = len(np.setdiff1d(served["subscription"], matching))

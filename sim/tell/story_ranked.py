@@ -46,7 +46,7 @@ class RankedStory(Story):
         return f"{super()._how()}, rank {self.truth.run.experiment.routing.rank}; those that most subscriptions match"
 
     def _choose(self, count: int) -> list[int]:
-        wanted = {e: len(self.truth.matching(e)) for e in self.truth.deliveries["event"].unique().tolist()}
+        wanted = {e: len(self.truth.matching(e)) for e in self.trace.read("deliveries")["event"].unique().tolist()}
         return sorted(wanted, key=lambda event: (-wanted[event], event))[:count]
 
     def _limit(self) -> str:
@@ -109,7 +109,7 @@ class RankedStory(Story):
     def _bounded(self, event: int, home: int) -> bool:
         """Did the entries of the link on the way to a broker at which the asking ended, rank behind the last winner?"""
         truth = self.truth
-        served = truth.about(event, truth.deliveries)
+        served = self.trace.about(event, "deliveries")
         if len(served) < (self.k or 0):
             return False
         last = served.sort_values("rank").iloc[-1]

@@ -12,11 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from broker.trace.schema import CLIENT, CRASHED
 from sim.experiment.build import settings_of, workload_of
-from sim.experiment.engines import filter_of
 from sim.experiment.oracle_paths import row_of, with_mergers
 from sim.experiment.oracle_truth import Floats, scores_of, terms_of
 from sim.experiment.oracle_versions import Versions
@@ -26,6 +24,7 @@ from sim.tell.as_text import event_of, subscription_of
 from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
 from sim.workloads import Workload
+from sim.workloads.contract import filter_of
 
 EVERYTHING = "which asks for every event"
 NEVER = np.iinfo(np.int64).max
@@ -40,7 +39,6 @@ class Truth:
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
         self.k = run.experiment.matching.k
         self.network_wide = run.experiment.network_wide
-        self.hops, self.deliveries, self.faults = (trace.read(t) for t in ("publications", "deliveries", "faults"))
         self._everything = with_mergers(self.workload, trace.arrow("decisions"))
         matching, ranking = run.experiment.matching, settings_of(run.experiment, self.workload).ranking
         kind = matching.semantics, matching.kind, ranking.max_distance, ranking.metric
@@ -136,7 +134,7 @@ class Truth:
     def arrivals(self, event: int) -> Ints:
         """For each broker, the step at which an event came there or, if it never did, was published."""
         steps = np.full(len(self.trace.names), self.trace.published[event].step)
-        hops = self.about(event, self.hops)
+        hops = self.trace.about(event, "publications")
         steps[hops["target"]] = hops["step"]
         return steps
 
@@ -161,22 +159,19 @@ class Truth:
         return np.sort(np.concatenate(best))
 
     def served(self, event: int) -> Ints:
-        return np.sort(self.about(event, self.deliveries)["subscription"].to_numpy())
+        return np.sort(self.trace.about(event, "deliveries")["subscription"].to_numpy())
 
     def missed(self, event: int) -> Ints:
         """Those that an event was due to and that were not served."""
         return np.setdiff1d(self.due(event), self.served(event))
 
     def reached(self, event: int) -> set[int]:
-        return set(self.about(event, self.hops)["target"].tolist())
+        return set(self.trace.about(event, "publications")["target"].tolist())
 
     def crashed(self, event: int, broker: int) -> bool:
         """Was the event lost at a broker that crashed, before or while it was served there?"""
-        mine = self.about(event, self.faults)
+        mine = self.trace.about(event, "faults")
         return bool(((mine["broker"] == broker) & (mine["kind"] == CRASHED)).any())
-
-    def about(self, event: int, rows: pd.DataFrame) -> pd.DataFrame:
-        return rows[rows["event"] == event]
 
     # ── in words ───────────────────────────────────────────────────────────────────────────────────────
 

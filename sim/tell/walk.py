@@ -83,8 +83,8 @@ class Walk:
         self.tree: Tree = truth.trace.tree(self.start)
         self.path = truth.trace.path(self.start, self.home)
         self.matches = truth.matches(event, subscription)
-        self.faults = truth.about(event, truth.faults)
-        self.reached = {int(hop.target): hop for hop in _rows(truth.about(event, truth.hops))}
+        self.faults = self.trace.about(event, "faults")
+        self.reached = {int(hop.target): hop for hop in _rows(self.trace.about(event, "publications"))}
 
     def hops(self) -> Iterator[Hop]:
         """From the publisher's broker to the subscriber's, or as far as it came."""
@@ -157,7 +157,7 @@ class Walk:
 
     def _arrived(self, hop: Any) -> Hop:
         truth = self.truth
-        mine = truth.about(self.event, truth.deliveries)
+        mine = self.trace.about(self.event, "deliveries")
         mine = mine[mine["subscription"] == self.subscription]
         if len(mine):
             row = mine.iloc[0]

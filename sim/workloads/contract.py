@@ -154,3 +154,15 @@ def in_blocks(count: int, draw: Callable[[int], Any], columns: int) -> Floats:
     """The first `count` rows of calls of `draw(BLOCK)`: only whole blocks are drawn, so a prefix never changes."""
     parts = [draw(BLOCK) for _ in range(-(-count // BLOCK))]
     return np.concatenate(parts)[:count] if parts else np.empty((0, columns))
+
+
+def filter_of(workload: Workload, row: int) -> Filter:
+    """Subscription `row` of a workload in the form that brokers route on."""
+    return Filter(
+        box=np.column_stack([workload.lo[row], workload.hi[row]]),
+        residue=workload.residue(row),
+        mentioned=tuple(workload.mentioned[row].tolist()),
+        weights=workload.weights[row],
+        score=float(workload.scores[row]),
+        near=workload.nearest(row),
+    )

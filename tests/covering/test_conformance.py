@@ -250,7 +250,7 @@ def test_create_refuses_by_name():
         covering.create("scan", [[0, 1]], 0.1)
     with pytest.raises(CoverlayError, match="speed"):
         covering.create("scan", [[0, 1]], speed=11)
-    for domain in ([[0, np.inf]], [[1, 0]], [[0, np.nan]], [0, 1], [], "x"):
+    for domain in ([[0, np.inf]], [[1, 0]], [[0, np.nan]], [0, 1, 2], 5, [], "x"):
         with pytest.raises(CoverlayError, match="domain"):
             covering.create("scan", domain)
     for option, value in [("bits", 0), ("bits", 33), ("bits", 1.5), ("probe_cap", 0), ("merge_runs", 1)]:

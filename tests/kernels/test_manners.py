@@ -17,7 +17,7 @@ OURS = {*PACKAGES, *(module.removesuffix(".py") for module in MODULES), "tests"}
 SOURCES = [ROOT / module for module in MODULES] + [
     file for package in (*PACKAGES, "tests") for file in sorted((ROOT / package).rglob("*.py"))
 ]
-DOCUMENTED = {"numba", "numba.extending", "numba.core.errors", "numba.core.event"}
+DOCUMENTED = {"numba", "numba.extending", "numba.experimental", "numba.core.errors", "numba.core.event"}
 PRIVATE_NAMES_OF_NUMBA = {
     "numba_hooks.py": "the dispatchers of our own kernels",
     "topk/kernels/structures.py": "borrowed arrays of the compiled engine",
@@ -106,6 +106,17 @@ def test_private_names_of_numba_are_in_one_place():
             if any(module.startswith(("numba.", "llvmlite.")) and module not in DOCUMENTED for module in modules):
                 users.add(str(file.relative_to(ROOT)))
     assert users == set(PRIVATE_NAMES_OF_NUMBA)
+
+
+def test_private_names_of_dispatchers_are_in_one_place():
+    private = {"_cache", "_compiler", "_compile_for_args", "add_overload", "overloads", "targetctx", "targetoptions"}
+    users = {
+        str(file.relative_to(ROOT))
+        for file in SOURCES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in private
+    }
+    assert users == {"numba_hooks.py"}
 
 
 OTHERS = """

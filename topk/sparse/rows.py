@@ -17,7 +17,6 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.rows import fitted, runs
-from topk.kernels.structures import structure
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
 
@@ -37,18 +36,6 @@ class Rows(NamedTuple):
     weight: Floats
     exceptions: Ints  # (exceptions, 5): attribute, excluded?, first value, number of values, whether another follows
     values: Floats
-
-
-# What kernels that change an index pass on among themselves: one word instead of ten arrays; fields as in Rows.
-RowsInHand, _ = structure(
-    "RowsInHand",
-    start=np.empty(0, np.int64),
-    length=np.empty(0, np.int32),
-    attribute=np.empty(0, np.int32),
-    lo=np.empty(0),
-    hi=np.empty(0),
-    weight=np.empty(0),
-)
 
 
 @kernel(inline="always")

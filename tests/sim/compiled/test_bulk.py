@@ -11,10 +11,10 @@ from broker.network import Network
 from sim.compiled.engine import Engine
 from sim.compiled.records import SENT
 from sim.experiment.build import overlay_of, settings_of, workload_of
-from sim.experiment.engines import filter_of
 from sim.experiment.plan import plan
 from sim.random_streams import streams
 from sim.workloads.arrivals import schedule
+from sim.workloads.contract import filter_of
 
 
 def built(data: dict[str, Any]) -> tuple[Engine, Network]:

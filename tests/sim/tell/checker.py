@@ -573,9 +573,12 @@ class Claims:
         hop = self.hops[event, self.homes[subscription]]
         step = hop["step"]
         last: dict[Any, dict[str, Any]] = {}
+        before = (row for row in self.rows["control"] if row["step"] < step)
+        causes = {(row["target"], row["time"], row["operation"]) for row in before}
         for row in self.rows["decisions"]:
             link = row["broker"], row["neighbour"], row["tree"]
-            if row["subscription"] == subscription and row["time"] <= hop["time"] and row["outcome"] != "united":
+            caused = (row["broker"], row["time"], row["operation"]) in causes
+            if row["subscription"] == subscription and caused and row["outcome"] != "united":
                 last[link] = row
         known = {
             (here, there, tree): row

@@ -27,5 +27,6 @@ def ran(folder: Path, subscriptions: str, events: str = "", faults: str = "", **
             given[key] = str(path)
     (folder / "mine.toml").write_text('name = "mine"\n')
     given |= {key.replace("__", "."): value for key, value in settings.items()}
-    assert not run_sweep(load(str(folder / "mine.toml"), given), folder / "out").failures
+    failures = run_sweep(load(str(folder / "mine.toml"), given), folder / "out").failures
+    assert not failures, failures[0]
     return folder / "out"

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from sim.experiment.plan import plan
+from sim.experiment.plan import EXPERIMENT, Plan, load, plan
 from sim.experiment.sweep import run_sweep
 from sim.tell.explain import Explainer
 from sim.tell.run_trace import RunTrace
 from sim.tell.story import story_of
 from tests.sim.tell.checker import Claims
+from tests.sim.tell.own_files import ran
 
 ROUTINGS: list[dict[str, Any]] = [
     {"strategy": "simple"},
@@ -83,11 +84,35 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
+@st.composite
+def recordings(draw: Any) -> dict[str, Any]:
+    """Own files in which all times are whole milliseconds, as those of the links are."""
+    brokers, times, prices = st.sampled_from(["hub", "leaf", "far"]), st.integers(0, 12), st.integers(0, 9)
+    rows = draw(st.lists(st.tuples(brokers, times, st.integers(1, 9), prices, prices), min_size=1, max_size=12))
+    lines = [f"{b},{t},{t + stays if stays < 9 else ''},{min(p, q)},{max(p, q)}" for b, t, stays, p, q in rows]
+    events = sorted(draw(st.lists(st.tuples(times, brokers, prices), min_size=1, max_size=8)))
+    return {
+        "subscriptions": "\n".join(["broker,time,until,price_lo,price_hi", *lines, ""]),
+        "events": "\n".join(["time,broker,price", *(",".join(map(str, event)) for event in events), ""]),
+        "faults": draw(st.sampled_from(["", "time,kind,broker,neighbour,until\n4,cut,hub,leaf,7\n", CRASH])),
+        "routing": draw(st.sampled_from(ROUTINGS[:10])),
+        "broker": draw(st.sampled_from([{}, {"service": {"kind": "constant", "value": 1.0}, "queue": 1}])),
+    }
+
+
+CRASH = "time,kind,broker,neighbour,until\n5,crash,leaf,,8\n"
+
+
 def check(data: dict[str, Any], out: Path, pairs: int) -> None:
-    """Run it, and check stories, all events and some pairs of event and subscription."""
+    """Run it, and check what is told of it."""
     planned = plan(data)
     result = run_sweep(planned, out)
     assert not result.failures, result.failures[0]
+    check_told(planned, out, pairs)
+
+
+def check_told(planned: Plan, out: Path, pairs: int) -> None:
+    """Check stories, all events and some pairs of event and subscription."""
     (run,) = planned.runs
     claims = Claims(run, out)
     told = Explainer(RunTrace(out, None))
@@ -132,6 +157,23 @@ DRAWN = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=
 def test_every_sentence_about_a_drawn_run_is_true(data):
     with TemporaryDirectory() as out:
         check(data, Path(out), pairs=25)
+
+
+@settings(DRAWN, max_examples=6)
+@given(data=recordings())
+def test_every_sentence_about_a_drawn_recording_is_true(data):
+    with TemporaryDirectory() as folder:
+        out = ran(Path(folder), **data)
+        check_told(load(str(out / EXPERIMENT)), out, pairs=20)
+
+
+@pytest.mark.slow
+@settings(DRAWN, max_examples=400)
+@given(data=recordings())
+def test_every_sentence_about_many_drawn_recordings_is_true(data):
+    with TemporaryDirectory() as folder:
+        out = ran(Path(folder), **data)
+        check_told(load(str(out / EXPERIMENT)), out, pairs=80)
 
 
 @pytest.mark.slow

@@ -20,10 +20,9 @@ from coverlay import kernel
 from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, put, with_slots
 from topk.kernels.rows import aligned, fill, give, take, unchain, with_room
-from topk.kernels.structures import structure
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
-from topk.sparse.scores import SCORES, Scoring
+from topk.sparse.scores import Scoring
 
 LEVELS = np.int64(8)  # partitionings on one path; deeper ones never paid, l-nodes grow instead
 
@@ -87,12 +86,6 @@ def allocate(knobs: Floats, slots: int, domain: Floats, reference: Floats, at: I
         node, bucket, np.zeros((64, 4, LEVELS)), bucket_top, pnode, pnode_top, entries, needs, *emptied(256),
         meta, knobs, domain, work, tally, home, at, reference, scoring,
     )  # fmt: skip
-
-
-# What kernels that change the tree pass on among themselves (put_fields): one word instead of the tuple's many arrays;
-# fields as in Tree.
-_EXAMPLE = allocate(np.zeros(6), 1, np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
-TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
 
 
 @kernel(inner=True)

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.structures import put_fields
 from topk.sparse.be.arena import ALPHA, BLOCK, CAPACITY, ROW, Tree, free_bucket, free_pnode, put_row
 from topk.sparse.be.bounds import refresh, widen
 from topk.sparse.rows import Rows
 
 
 @kernel
-def delete_row(t: Any, rows: Any, tree: Tree, columns: Rows, row: int) -> None:
+def delete_row(t: Tree, rows: Rows, row: int) -> None:
     """Take a row out, shrink every box on the way up, merge what underflows, drop empty p-nodes."""
-    put_fields(t, tree)
-    put_fields(rows, columns)
     b = t.home[row]
     begin, size = t.node[b].start, t.node[b].count
     at = begin

@@ -11,7 +11,6 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.rows import copy
-from topk.kernels.structures import put_fields
 from topk.sparse.be.arena import (
     ALL_HI,
     ALL_LO,
@@ -34,14 +33,10 @@ from topk.sparse.rows import Rows
 
 
 @kernel
-def insert_rows(
-    t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin: int, rigid: Any, roughly: Any, histogram: Any
-) -> Any:
+def insert_rows(t: Tree, rows: Rows, which: Any, begin: int, rigid: Any, roughly: Any, histogram: Any) -> Any:
     """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and what
     for: the size of a bucket to be cut, or −1 for further rows. `rigid`, `roughly`, `histogram`: see `cluster`.
     """
-    put_fields(t, tree)
-    put_fields(rows, columns)
     if t.meta[BUCKETS] == 0:
         new_bucket(t, np.int64(-1), np.int64(-1), np.int64(0))  # the root
     needed = settle(t, rows, rigid, roughly, histogram)

@@ -29,7 +29,6 @@ from topk.sparse.be.arena import (
     RIGID,
     ROW,
     WORK,
-    TreeInHand,
     allocate,
     grown,
 )
@@ -42,7 +41,7 @@ from topk.sparse.blocks import Codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
-from topk.sparse.rows import Rows, RowsInHand
+from topk.sparse.rows import Rows
 from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 
 ALPHA, BETA = 0.1, 4.0  # how BE* splits buckets and lets them grow; see `BEStarTree.options`
@@ -147,7 +146,7 @@ class BETree(SparseIndex):
     def _insert_all(self, which: np.ndarray) -> None:
         rows, done = self._store.rows, 0
         while True:
-            done, needed = insert_rows(TreeInHand(), RowsInHand(), self._tree, rows, which, done, *self._cutting)
+            done, needed = insert_rows(self._tree, rows, which, done, *self._cutting)
             if needed >= 0:
                 fresh = min(needed, max(self.dimensions, 1)) + 1024
                 self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
@@ -172,7 +171,7 @@ class BETree(SparseIndex):
     def _take_out(self, row: int) -> None:
         # Merging may move up to a capacity of rows into a new run.
         self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[CAPACITY]) + 64)
-        delete_row(TreeInHand(), RowsInHand(), self._tree, self._store.rows, row)
+        delete_row(self._tree, self._store.rows, row)
 
     # ---- queries ----------------------------------------------------------------------------------------
 
