@@ -31,7 +31,7 @@ def sizes(boxes: Floats, domain: Floats) -> tuple[Ints, Floats]:
 
     Sizes of boxes with different unbounded sides say nothing about containment.
     """
-    bounded = np.isfinite(boxes)
+    bounded = boxes != np.array([-np.inf, np.inf])  # a box [inf, inf] has one bounded side
     size = np.zeros(len(boxes))
     with np.errstate(over="ignore", invalid="ignore"):
         widths = domain[:, 1] - domain[:, 0]

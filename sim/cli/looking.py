@@ -118,6 +118,8 @@ def tables(options: argparse.Namespace) -> int:
     picked = counts(frame) if broker is None and subscription is None else at_broker(frame)
     if len(picked):
         print_table(list(picked.columns), picked.head(MOST_ROWS).astype(str).to_numpy().tolist())
+    elif subscription is None:  # of a subscription, where it is was said above
+        say("nothing is held there at that time")
     if len(picked) > MOST_ROWS:
         say(f"… and {len(picked) - MOST_ROWS:,} more; --out FILE.csv writes all")
     return 0

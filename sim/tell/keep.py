@@ -58,7 +58,7 @@ def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
     for run in first.values():
         if told < MOST_RUNS and run.experiment.run.sample_deliveries == 1:
             trace = RunTrace(out, run.run_id)
-            if sum(int(trace.record[name]) for name in LOSSES):
+            if sum(int(trace.record.get(name) or 0) for name in LOSSES):
                 told += 1
                 yield losses(run, trace)
 

@@ -43,6 +43,13 @@ def test_a_side_is_a_face_and_its_size_the_distance_to_the_far_end_of_the_domain
     assert size.tolist() == [0.8 + 0.8 + 0.0 + 0.0, 0.4, 1.1 + 1.0 + 2.0]
 
 
+def test_a_side_at_the_wrong_infinity_is_bounded():
+    """[inf, inf] takes infinity alone: it is in [0, inf], not as wide."""
+    listed, domain = np.array([[[np.inf, np.inf]], [[0.0, np.inf]], [[-np.inf, -np.inf]]]), np.array([[0.0, 8.0]])
+    assert sizes(listed, domain)[0].tolist() == [1, 1, 1]
+    assert places(listed, domain)[0] > places(listed, domain)[1]
+
+
 def test_bounds_decide_where_rounding_hides_the_difference():
     """One float wider, in a domain in which that is nothing."""
     listed = np.array([[[1.0, 2.0]], [[1.0, np.nextafter(2.0, 3.0)]], [[np.nextafter(1.0, 0.0), 2.0]], [[1.0, 2.0]]])

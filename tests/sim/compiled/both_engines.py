@@ -30,7 +30,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return found
 
 
-def assert_same_trace(run: PlannedRun) -> dict[str, Any]:
+def assert_same(run: PlannedRun) -> dict[str, Any]:
     reference, _ = simulate(with_engine(run, "simpy"))
     compiled, _ = simulate(with_engine(run, "compiled"))
     one, other = (tables["run"].to_pylist()[0] for tables in (reference, compiled))
@@ -39,11 +39,5 @@ def assert_same_trace(run: PlannedRun) -> dict[str, Any]:
     assert one["trace_hash"] == other["trace_hash"], differences(reference, compiled)
     assert one["finished"] == other["finished"]
     assert one["active"] == other["active"]
-    assert one["missed"] == other["missed"]
-    return compiled
-
-
-def assert_same(run: PlannedRun) -> dict[str, Any]:
-    compiled = assert_same_trace(run)
-    assert compiled["run"].to_pylist()[0]["missed"] == 0
+    assert one["missed"] == other["missed"] == 0
     return compiled

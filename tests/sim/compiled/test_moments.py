@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
-from tests.sim.compiled.both_engines import assert_same_trace, with_engine
+from tests.sim.compiled.both_engines import assert_same, with_engine
 
 SERVICES = (
     {},
@@ -41,7 +41,7 @@ def recording(
 
 def test_a_request_precedes_a_message_that_arrives_at_the_same_moment(tmp_path: Path) -> None:
     """Line 0–1–2: the subscription of 2 reaches 0 at 2, when the event is published there: it is on its way."""
-    tables = assert_same_trace(plan(recording(str(tmp_path), 1.0, "0,9,2,0,\n", "5,0,2\n")).runs[0])
+    tables = assert_same(plan(recording(str(tmp_path), 1.0, "0,9,2,0,\n", "5,0,2\n")).runs[0])
     publications, control = tables["publications"].to_pylist(), tables["control"].to_pylist()
     assert [row["forwarded"] for row in publications] == [0]
     last = control[-1]
@@ -103,12 +103,12 @@ def test_recordings_in_whole_milliseconds_leave_the_same_trace(
             broker=broker,
             routing={"mode": mode},
         )
-        assert_same_trace(plan(data).runs[0])
+        assert_same(plan(data).runs[0])
 
 
 @pytest.mark.parametrize("latency", [0.0, 1.0])
 def test_a_sample_is_taken_after_requests_and_before_messages_of_its_moment(tmp_path: Path, latency: float) -> None:
-    tables = assert_same_trace(plan(recording(str(tmp_path), latency, "0,9,0,3,\n", "5,2,9\n")).runs[0])
+    tables = assert_same(plan(recording(str(tmp_path), latency, "0,9,0,3,\n", "5,2,9\n")).runs[0])
     sizes = {(r["time"], r["broker"], r["neighbour"]): r["entries"] for r in tables["tables"].to_pylist()}
     assert sizes[3.0, 0, -1] == 1
     assert sizes[3.0, 1, 0] == 0

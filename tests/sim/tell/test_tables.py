@@ -210,6 +210,7 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
     assert ["leaf", "far", "2", "held"] in rows
     earlier = [line.split() for line in told("--broker", "1", "--at", "20.5").splitlines()]
     assert ["leaf", "far", "2", "under", "way"] in earlier
+    assert told("--broker", "far", "--at", "0").splitlines()[1:] == ["nothing is held there at that time"]
     assert told().splitlines()[1].split() == ["broker", "from", "held", "suppressed"]
     for name, reader in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
         told("--out", str(tmp_path / name))
