@@ -20,7 +20,6 @@ SOURCES = [ROOT / module for module in MODULES] + [
 DOCUMENTED = {"numba", "numba.extending", "numba.experimental", "numba.core.errors", "numba.core.event"}
 PRIVATE_NAMES_OF_NUMBA = {
     "numba_hooks.py": "the dispatchers of our own kernels",
-    "topk/kernels/structures.py": "borrowed arrays of the compiled engine",
 }
 
 CHANGES_OF_DEPENDENCIES = {

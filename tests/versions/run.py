@@ -23,7 +23,7 @@ from tests.mutants.faults import ROOT
 
 VARIED = ("numba", "numpy", "networkx", "pyspark")
 TESTS = ("tests/kernels", "tests/covering/test_conformance.py", "tests/topk/test_conformance.py")
-HOOKS = ("tests/kernels/test_hooks.py", "tests/kernels/test_kept_code.py", "tests/kernels/test_structures.py")
+HOOKS = ("tests/kernels/test_hooks.py", "tests/kernels/test_kept_code.py")
 SMALL = ("workload.subscriptions=50", "workload.events=20", "seeds=[1]", "run.engine=prefer-compiled")
 EXPERIMENT = ("run", "strategies", *(word for setting in SMALL for word in ("--set", setting)))
 
