@@ -154,6 +154,7 @@ def test_the_folder_is_locked_until_results_and_page_are_written(command, tmp_pa
     monkeypatch.setattr(verbs, "_aggregate", lambda *_: None)
     monkeypatch.setattr(verbs, "report", last)
     monkeypatch.setattr(notebook, "analyze", lambda *_: None)
+    monkeypatch.setattr(notebook.Results, "of", lambda summary: summary)
     monkeypatch.setattr(notebook, "write_report", last)
     limit = ["--p99", "500", "--set", "workload.events=100"] if command == "capacity" else []
     if command == "notebook":
