@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from routing.filter import Filter
@@ -77,7 +77,7 @@ def steps(tables: dict[str, Any]) -> Iterator[tuple[bool, dict[str, Any]]]:
     return iter(sorted(rows, key=lambda one: one[1]["step"]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, phases=[Phase.generate])  # smaller examples say no more and take minutes to find
 @given(experiments())
 def test_counts_follow_the_contract_after_every_step(data: dict[str, Any]) -> None:
     (run,) = plan(data).runs
