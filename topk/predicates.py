@@ -115,10 +115,10 @@ class SparseCatalogue:
     def row(self, i: int) -> SparseCatalogue:
         """A catalogue of one row."""
         begin, end = self.offsets[i : i + 2].tolist()
-        columns: list[Any] = [column[begin:end] for column in (self.attributes, self.lo, self.hi, self.weights)]
+        at, ends = slice(begin, end), np.array([0, end - begin], np.int64)
         odd = {0: self.exceptions[i]} if i in self.exceptions else {}
-        ends = np.array([0, end - begin], np.int64)
-        return SparseCatalogue(self.dimensions, self.ids[i : i + 1], ends, *columns, odd)
+        named, lo, hi, weights = self.attributes[at], self.lo[at], self.hi[at], self.weights[at]
+        return SparseCatalogue(self.dimensions, self.ids[i : i + 1], ends, named, lo, hi, weights, odd)
 
     @classmethod
     def empty(cls, dimensions: int) -> SparseCatalogue:

@@ -90,7 +90,7 @@ def wrong_answers(ask: Callable[[int], list[Any]], alone: list[Any], readers: in
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), CASES, ids=lambda case: str(case))
-def test_threads_that_only_ask_get_right_answers(kind, name, options, short_turns):
+def test_threads_that_only_ask_a_matcher_get_right_answers(kind, name, options, short_turns):
     """Also while trees of expressions recycle what they have learnt to be badly placed."""
     learns = {"window": 20} if name.startswith("be-") else {}
     given = catalogue(kind, name)
