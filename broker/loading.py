@@ -12,26 +12,22 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain, count
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
+from broker.around import PartAround
+from broker.node import Broker
 from broker.trace.schema import CLIENT
-from broker.tree_part import TreePart
 from routing.ledger import LedgerMessage
 from routing.overlay.trees import Tree
-
-if TYPE_CHECKING:
-    from broker.network import Network
 
 Heard = Sequence[list[tuple[int, LedgerMessage]]]  # of each broker: what its clients ask for, and the operation
 
 
-def link_by_link(network: Network, tree: Tree, heard: Heard) -> Iterator[int]:
+def link_by_link(brokers: Sequence[Broker], tree: Tree, heard: Heard, at_once: bool) -> Iterator[int]:
     """Towards the root of a tree, then away from it; the operation of each message that is sent."""
-    at_once = network.settings.ranked is not None  # else one by one, as the compiled engine does
     inbox = [{CLIENT: said} for said in heard]
     upwards = sorted(tree.parent.items(), key=lambda link: -tree.level[link[0]])
     for here, there in [*upwards, *((parent, child) for child, parent in reversed(upwards))]:
-        part, other = network.brokers[here].parts[tree.name], network.brokers[there].parts[tree.name]
+        part, other = brokers[here].parts[tree.name], brokers[there].parts[tree.name]
         if there not in part.ledgers:
             continue
         sources = (said for source, said in inbox[here].items() if source != there)
@@ -42,20 +38,22 @@ def link_by_link(network: Network, tree: Tree, heard: Heard) -> Iterator[int]:
             other.takes_in(here, *message)
 
 
-def one_by_one(network: Network, heard: Heard) -> Iterator[int]:
+def one_by_one(brokers: Sequence[Broker], heard: Heard) -> Iterator[int]:
     """One subscription after the other, hop by hop; the operation of each message that is sent."""
     asked = [(operation, broker, message) for broker, said in enumerate(heard) for operation, message in said]
     for operation, broker, message in sorted(asked, key=itemgetter(0)):
-        for _ in _spread(list(network.brokers[broker].parts.values()), message):
+        for _ in _spread(list(brokers[broker].parts.values()), message):
             yield operation
 
 
-def _spread(parts: Sequence[TreePart], message: LedgerMessage) -> Iterator[LedgerMessage]:
+def _spread(parts: Sequence[PartAround], message: LedgerMessage) -> Iterator[LedgerMessage]:
     """The messages that a request of a client leads to, in the order in which they are sent."""
     order = count()
-    calendar: list[tuple[float, int, TreePart, int, LedgerMessage]] = []  # arrival, order of sending, where, from whom
+    calendar: list[
+        tuple[float, int, PartAround, int, LedgerMessage]
+    ] = []  # arrival, order of sending, where, from whom
 
-    def pass_on(part: TreePart, source: int, now: float, told: LedgerMessage) -> Iterator[LedgerMessage]:
+    def pass_on(part: PartAround, source: int, now: float, told: LedgerMessage) -> Iterator[LedgerMessage]:
         for neighbour, ledger in part.ledgers.items():
             if neighbour != source:
                 for answer in ledger.tell(*told):

@@ -6,16 +6,14 @@ changes are collected until an event asks. A few are then applied one by one; fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routing.filter import Filter
 from topk.first_matches import FirstMatches
-
-if TYPE_CHECKING:
-    from broker.ranking import Ranking
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,10 +37,18 @@ class RowMatcher(FirstMatches[Filter]):
         return *self.first(event, k), 0
 
 
+class Indexes(Protocol):
+    """How a ranking uses the indexes of its method."""
+
+    def new_index(self, filters: Mapping[int, Filter]) -> Any: ...
+    def add(self, index: Any, subscription: int, filter: Filter) -> None: ...
+    def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[tuple[int, float]]: ...
+
+
 class IndexMatcher:
     """An index of `topk` and the changes that it does not have yet."""
 
-    def __init__(self, ranking: Ranking) -> None:
+    def __init__(self, ranking: Indexes) -> None:
         self._ranking = ranking
         self._index = ranking.new_index({})
         self._filters: dict[int, Filter] = {}

@@ -119,9 +119,12 @@ class Network:
             heard[broker].append((operation, (Kind.SUBSCRIBE, subscription, filter)))
         self.loading = True
         if strategy(self.settings.strategy).merges:
-            spread = one_by_one(self, heard)
+            spread = one_by_one(self.brokers, heard)
         else:
-            spread = chain.from_iterable(link_by_link(self, tree, heard) for tree in self.trees.values())
+            at_once = self.settings.ranked is not None  # else one by one, as the compiled engine does
+            spread = chain.from_iterable(
+                link_by_link(self.brokers, tree, heard, at_once) for tree in self.trees.values()
+            )
         for operation in spread:
             self._operations[operation].messages += 1
         self.loading = False

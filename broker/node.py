@@ -7,8 +7,8 @@ outbox until the service ends. Trace rows are written when it begins, with the t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from broker.around import NetworkAround
 from broker.messages import ABOUT_EVENTS, Control, Message, Publication, Reply, Sync
 from broker.ranked_visit import Visits
 from broker.tables import LocalTable, takes_in
@@ -20,16 +20,13 @@ from routing.contract import Search
 from routing.filter import Filter
 from routing.ledger import Kind
 
-if TYPE_CHECKING:
-    from broker.network import Network
-
 KIND_NAMES = {kind: kind.name.lower() for kind in Kind}  # as the trace spells them
 
 
 class Broker:
     """One broker of a network. Messages come in through `server`, and leave through `links`."""
 
-    def __init__(self, network: Network, number: int) -> None:
+    def __init__(self, network: NetworkAround, number: int) -> None:
         settings = network.settings
         self.network = network
         self._env, self._recorder, self._k = network.env, network.recorder, settings.k

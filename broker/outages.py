@@ -11,22 +11,29 @@ such a period is recorded as `converged`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
+from broker.around import NetworkAround
 from broker.messages import Control, Message, Sync
+from broker.node import Broker
 from broker.recovery import start_marker
 from broker.trace.schema import CLIENT, CONVERGED, CRASH, CRASHED, CUT, HEAL, LINK_DOWN, NOBODY, RESTART
 from coverlay import CoverlayError
 from routing.ledger import Kind
 
-if TYPE_CHECKING:
-    from broker.network import Network
+
+class FailingNetwork(NetworkAround, Protocol):
+    """The network of the faults, which reach into its brokers."""
+
+    @property
+    def brokers(self) -> Sequence[Broker]: ...
 
 
 class Outages:
     """The faults of one network, at the present simulated time."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: FailingNetwork) -> None:
         self.network = network
         self.crashed: dict[int, bool] = {}  # broker → whether it keeps its memory
         self._half_recovered: set[int] = set()  # crashed again before every neighbour had told it what it wants

@@ -22,34 +22,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
 
+from broker.around import BrokerAround
 from broker.messages import Key, Publication, Reply, Winner
+from broker.settings import RankedRouting
 from broker.tables import LocalTable, Looked, RankedTable
 from broker.trace.schema import CLIENT
 from broker.work import event_time, matching_time, ranked_tables_time, tables_time
 
-if TYPE_CHECKING:
-    from broker.node import Broker
-
 ANYTHING: Key = (-math.inf, -1)  # the bound where nothing is known
 NOTHING: Key = (math.inf, -1)  # worse than every key
-
-
-@dataclass(frozen=True)
-class RankedRouting:
-    """How a network finds its k best."""
-
-    k: int
-    rank: Literal["none", "cover", "skyband"] = "none"  # what tables tell about scores
-    visit: Literal["parallel", "best-first", "waves"] = "parallel"  # how many neighbours are asked at a time
-    wave: int = 2  # neighbours in a wave
-    threshold: bool = True  # skip neighbours whose bound does not beat the k-th best known
-
-    @property
-    def at_a_time(self) -> int | None:
-        """Neighbours that are asked at a time, the best bounds first; None: all at once."""
-        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
 
 
 @dataclass(slots=True)
@@ -85,7 +67,7 @@ class Visit:
 class Visits:
     """The events that are under way at one broker."""
 
-    def __init__(self, broker: Broker, settings: RankedRouting) -> None:
+    def __init__(self, broker: BrokerAround, settings: RankedRouting) -> None:
         self.broker = broker
         self.settings = settings
         self.open: dict[int, Visit] = {}

@@ -20,17 +20,14 @@ subscriptions, which depend on them. In a tree these waits form no cycle.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from broker.around import PartAround
 from broker.messages import Sync
 from broker.trace.sampling import mixed
 from broker.trace.schema import CLIENT
 from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger
 from routing.overlay.trees import SHARED
-
-if TYPE_CHECKING:
-    from broker.tree_part import TreePart
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
 Words = tuple[int, ...]
@@ -48,7 +45,7 @@ def digests(filters: Mapping[int, Filter], buckets: int) -> Words:
 class Recovery:
     """One broker's side of the exchange, in one tree."""
 
-    def __init__(self, part: TreePart) -> None:
+    def __init__(self, part: PartAround) -> None:
         self.part = part
         self._untold: dict[tuple[str, int], int] = {}  # (channel, neighbour) to summarise → operation
         self._waiting: set[tuple[str, int]] = set()  # (channel, neighbour) that we have not heard from yet
@@ -146,7 +143,7 @@ class Recovery:
         assert self._started
 
 
-def _ledgers(part: TreePart, channel: str) -> dict[int, LinkLedger]:
+def _ledgers(part: PartAround, channel: str) -> dict[int, LinkLedger]:
     return part.advert_ledgers if channel == ADVERTS else part.ledgers
 
 

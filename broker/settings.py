@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import covering
 import topk
-from broker.ranked_visit import RankedRouting
 from broker.ranking import Ranking, make_ranking
 from broker.transport import OVERFLOW, WORK, LinkModel, Overflow
 from broker.work import Prices, load_profile
@@ -24,6 +23,22 @@ from routing.strategies import STRATEGIES
 from routing.strategies.skyband import EXACT_SCAN
 
 PRUNES_BY = RoutingOptions.method  # how a receiver finds covers among what one neighbour sent it
+
+
+@dataclass(frozen=True)
+class RankedRouting:
+    """How a network finds its k best."""
+
+    k: int
+    rank: Literal["none", "cover", "skyband"] = "none"  # what tables tell about scores
+    visit: Literal["parallel", "best-first", "waves"] = "parallel"  # how many neighbours are asked at a time
+    wave: int = 2  # neighbours in a wave
+    threshold: bool = True  # skip neighbours whose bound does not beat the k-th best known
+
+    @property
+    def at_a_time(self) -> int | None:
+        """Neighbours that are asked at a time, the best bounds first; None: all at once."""
+        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from broker.around import BrokerAround, PartAround
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
@@ -25,16 +25,13 @@ from routing.strategies import make_ledger, strategy
 from routing.strategies.basic import Simple
 from routing.strategies.covering import Covering
 
-if TYPE_CHECKING:
-    from broker.node import Broker
-
 AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}
 
 
 class TreePart:
     """Tables and ledgers of one broker in one tree."""
 
-    def __init__(self, broker: Broker, tree: Tree) -> None:
+    def __init__(self, broker: BrokerAround, tree: Tree) -> None:
         self.broker = broker
         self.tree = tree
         self.neighbours = tree.neighbours(broker.number)
@@ -166,7 +163,7 @@ class TreePart:
             ledger.check()
             self._check_agreement(neighbour, ledger, self.at(neighbour).adverts)
 
-    def at(self, neighbour: int) -> TreePart:
+    def at(self, neighbour: int) -> PartAround:
         """The other end of a link, in the same tree."""
         return self.broker.network.brokers[neighbour].parts[self.tree.name]
 

@@ -12,13 +12,16 @@ This file is the registry: a matcher named here is listed, created and tested.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, overload
 
 from coverlay import CoverlayError, quoted, unknown_name
+from topk.answers import Batch, Stats
 from topk.auto import best_for
 from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
-from topk.contract import SEMANTICS, Batch, Stats, TopKIndex
+from topk.contract import SEMANTICS, TopKIndex
 from topk.dynamic import BUFFER, LogStructured
 from topk.options import check_type, default_of
 from topk.papers.interval.aggregate_rtree import AggregateRTree
@@ -92,6 +95,14 @@ def registry(kind: str = "boxes") -> dict[str, Any]:
     return dict(kinds[kind])
 
 
+def matcher(name: str, kind: str = "boxes") -> type[Any]:
+    """The class of the matcher `name`; `auto` has none."""
+    of_kind: dict[str, Any] = _METHODS if kind == "boxes" else registry(kind)
+    if name not in of_kind:
+        raise unknown_name("matching method", name, of_kind)
+    return of_kind[name]
+
+
 def interval_indexes() -> dict[str, Any]:
     """The one-dimensional indexes by name, for callers that want `getnext()` itself."""
     return {cls.name: cls for cls in _INTERVAL_INDEXES}
@@ -134,16 +145,27 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
         raise CoverlayError(f"buffer must be at least 1, not {buffer}")
     if options and cls is not None:
         cls(Catalogue.empty(1), semantics, **options)  # refuse bad values now, not when the first run is built
+    parts = _Parts(name, semantics, catalogue.dimensions, options)
+    return LogStructured(catalogue, semantics, name, parts.static, parts.buffer, buffer)
 
-    def build(part: Catalogue) -> TopKIndex:
-        return best_for(part, semantics) if cls is None else cls(part, semantics, **options)
 
-    def empty_buffer() -> TopKIndex:
+@dataclass(frozen=True)
+class _Parts:
+    """Makes the parts of a log-structured matcher; a value, so that the matcher can be pickled."""
+
+    name: str
+    semantics: str
+    dimensions: int
+    options: Mapping[str, Any]
+
+    def static(self, part: Catalogue) -> TopKIndex:
+        cls = _METHODS.get(self.name)
+        return best_for(part, self.semantics) if cls is None else cls(part, self.semantics, **self.options)
+
+    def buffer(self) -> TopKIndex:
         # The scan sums weights; any other combination needs a matcher that supports it.
-        combine = options.get("combine", "sum")
-        empty = Catalogue.empty(catalogue.dimensions)
+        combine = self.options.get("combine", "sum")
+        empty = Catalogue.empty(self.dimensions)
         if combine == "sum":
-            return Scan(empty, semantics)
-        return _METHODS[IRTree.name](empty, semantics, combine=combine)  # type: ignore[call-arg]
-
-    return LogStructured(catalogue, semantics, name, build, empty_buffer, buffer)
+            return Scan(empty, self.semantics)
+        return _METHODS[IRTree.name](empty, self.semantics, combine=combine)  # type: ignore[call-arg]

@@ -18,70 +18,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted
+from topk.checks import Bools, Floats, Ints, checked_id, checked_ids, numbers
+from topk.predicates import SparseCatalogue, from_predicates
 
-if TYPE_CHECKING:
-    from topk.sparse.catalogue import SparseCatalogue
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Values = tuple[tuple[int, tuple[float, ...]], ...]  # (attribute, values) pairs
 Residue = tuple[Values, Values]  # (excluded, allowed)
 
 NO_RESIDUE: Residue = ((), ())
-_INT64 = np.iinfo(np.int64)
-
-
-def numbers(what: str, values: Any) -> Floats:
-    """The user's values as an array; CoverlayError if they are not numbers."""
-    if type(values) is np.ndarray and values.dtype == np.float64:
-        return values
-    try:
-        given = np.asarray(values)
-        texts = given.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in given.flat)
-        if given.dtype.kind in "biufO" and not texts:  # neither text, nor dates, nor complex numbers
-            return given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):  # not convertible, or rows of different lengths
-        pass
-    raise CoverlayError(f"{what} must be numbers, not {quoted(values)}")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is an integer of Python or numpy; True and False are not."""
-    return type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
-
-
-def checked_id(id: Any) -> int:
-    if is_whole(id) and _INT64.min <= id <= _INT64.max:
-        return int(id)
-    raise CoverlayError(f"an id must be a whole number from −2^63 to 2^63 − 1, not {quoted(id)}")
-
-
-def checked_ids(ids: Any, n: int) -> Ints:
-    """The ids of n subscriptions, 0 to n − 1 unless given."""
-    if ids is None:
-        return np.arange(n, dtype=np.int64)
-    try:
-        array = np.array(ids)
-        if array.dtype.kind != "i":  # no ids at all, or one is not a 64-bit integer: name that one
-            array = np.array([checked_id(id) for id in ids], dtype=np.int64)
-    except (TypeError, ValueError) as problem:
-        if isinstance(problem, CoverlayError):
-            raise
-        raise CoverlayError(f"ids must be a list or an array of whole numbers, not {quoted(ids)}") from None
-    array = array.astype(np.int64)
-    if array.shape != (n,):
-        raise CoverlayError(f"ids must have the shape ({n},), not {array.shape}")
-    values, counts = np.unique(array, return_counts=True)
-    if len(values) != n:
-        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
-    return array
 
 
 @dataclass(frozen=True)
@@ -150,8 +99,6 @@ class Catalogue:
         expressions: Iterable[Sequence[tuple[Any, ...]]], *, dimensions: int | None = None, ids: ArrayLike | None = None
     ) -> SparseCatalogue:
         """Sparse: many attributes, few (attribute, operator, value, weight) predicates per subscription."""
-        from topk.sparse.catalogue import from_predicates  # not at the top: that module imports this one
-
         return from_predicates(expressions, dimensions=dimensions, ids=ids)
 
     @classmethod
@@ -192,6 +139,29 @@ class Catalogue:
             mentioned=None if given is None else given[None],
             exclusions=None if residue == NO_RESIDUE else {0: residue},
         )
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A subscription with a residue, kept whole because its true score must be recomputed."""
+
+    lo: Floats
+    hi: Floats
+    weights: Floats
+    mentioned: Any  # bool (d,)
+    excluded: Values
+    allowed: Values
+
+    def held(self, low: Floats, high: Floats) -> Any:
+        """Which mentioned attributes hold for an event from low to high, the residue included; bool (d,)."""
+        holds = self.mentioned & (self.lo <= high) & (low <= self.hi)
+        for attribute, values in self.excluded:
+            if low[attribute] == high[attribute] and low[attribute] in values:
+                holds[attribute] = False  # a wider event also has values that are not excluded
+        for attribute, values in self.allowed:
+            if not any(low[attribute] <= value <= high[attribute] for value in values):
+                holds[attribute] = False
+        return holds
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:

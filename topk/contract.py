@@ -4,124 +4,60 @@ A matcher implements `_search`: the k best rows by their *boxes* alone. A residu
 can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
 from above. `top` therefore asks for a few more than k, checks their residues, and asks for twice as many while
 the last box score could still hide a better subscription. Without residues this costs nothing.
+
+Any number of threads may ask one matcher at the same time (see `container`): what `_search` writes to is its own.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coverlay import CoverlayError, quoted, unknown_name
-from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Values, checked_id, is_whole, numbers
-
-Match = tuple[int, float]
-Found = tuple[Ints, Floats]  # ids and scores, best first
-NONE_FOUND: Found = (np.empty(0, np.int64), np.empty(0))
+from coverlay import CoverlayError, unknown_name
+from topk.answers import NONE_FOUND, Batch, Found, Match, Stats, pairs
+from topk.catalogue import NO_RESIDUE, Catalogue, Residual, Residue, Values
+from topk.checks import Floats, numbers
+from topk.container import Subscriptions, how_many, new_id, stored_id
 
 SEMANTICS = ("exact", "relaxed")
 _SPARE = 8  # candidates beyond k on the first try when residues exist; the total doubles while it is not enough
 
 
-@dataclass
-class Stats:
-    """Work done since construction, or since the last `reset`."""
+class TopKIndex(Subscriptions):
+    """The k best subscriptions that match an event. Create one with `topk.create`.
 
-    queries: int = 0
-    entries: int = 0  # subscriptions or predicates compared with an event
-    nodes: int = 0  # tree nodes, cells, lists or blocks looked at
-    comparisons: int = 0  # of an event's value with a predicate or a node's range, look-ups, weights read for bounds
-    queued: int = 0  # keys pushed to, popped from or sorted in heaps and other queues
-    probes: int = 0  # words of bitmaps and headers of lists looked at
-    getnexts: int = 0  # results taken from one-dimensional iterators
-    inserts: int = 0
-    deletes: int = 0
-    rebuilds: int = 0  # static structures built, the first one included
+    >>> import topk
+    >>> cars = topk.Catalogue.from_boxes(lo=[[0, 1990], [0, 2000]], hi=[[500, 2004], [900, 2030]], scores=[2.0, 5.0])
+    >>> index = topk.create("slices", cars)
+    >>> index.top([300, 2001], k=1)
+    [(1, 5.0)]
+    >>> index.add(7, [100, 1990], [400, 2010], score=9.0)
+    >>> index.top([300, 2001], k=None), 7 in index, sorted(index)
+    ([(7, 9.0), (1, 5.0), (0, 2.0)], True, [0, 1, 7])
+    >>> index
+    <matcher slices: 3 subscriptions of 2 attributes, exact>
 
-    def add(self, **counts: int) -> None:
-        for name, count in counts.items():
-            setattr(self, name, getattr(self, name) + count)
+    With one attribute, neither bounds nor events need brackets:
 
-    def reset(self) -> None:
-        vars(self).update(vars(Stats()))
+    >>> index = topk.create("scan", topk.Catalogue.from_boxes([0, 40], [50, 100], [1.0, 3.0]))
+    >>> index.add(2, 45, 60, score=2.0)
+    >>> index.top(47, k=2), list(index.top_many([10, 99], k=1))
+    ([(1, 3.0), (2, 2.0)], [[(0, 1.0)], [(1, 3.0)]])
+    """
 
-
-@dataclass(frozen=True)
-class Residual:
-    """A subscription with a residue, kept whole because its true score must be recomputed."""
-
-    lo: Floats
-    hi: Floats
-    weights: Floats
-    mentioned: Any  # bool (d,)
-    excluded: Values
-    allowed: Values
-
-    def held(self, low: Floats, high: Floats) -> Any:
-        """Which mentioned attributes hold for an event from low to high, the residue included; bool (d,)."""
-        holds = self.mentioned & (self.lo <= high) & (low <= self.hi)
-        for attribute, values in self.excluded:
-            if low[attribute] == high[attribute] and low[attribute] in values:
-                holds[attribute] = False  # a wider event also has values that are not excluded
-        for attribute, values in self.allowed:
-            if not any(low[attribute] <= value <= high[attribute] for value in values):
-                holds[attribute] = False
-        return holds
-
-
-def pairs(found: Found) -> list[Match]:
-    ids, scores = found
-    return list(zip(ids.tolist(), scores.tolist(), strict=True))
-
-
-class Batch(Sequence[list[Match]]):
-    """The answers to many events as arrays; indexing gives one event's answer as a list of pairs."""
-
-    def __init__(self, ids: Ints, scores: Floats, counts: Ints) -> None:
-        self.ids = ids  # (m, k); row i is valid up to counts[i]
-        self.scores = scores
-        self.counts = counts
-
-    @classmethod
-    def of(cls, answers: Sequence[Found]) -> Batch:
-        counts = np.array([len(ids) for ids, _ in answers], dtype=np.int64)
-        width = int(counts.max(initial=0))
-        ids = np.full((len(answers), width), -1, dtype=np.int64)
-        scores = np.full((len(answers), width), np.nan)
-        for i, (found, score) in enumerate(answers):
-            ids[i, : len(found)] = found
-            scores[i, : len(found)] = score
-        return cls(ids, scores, counts)
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
-        count = self.counts[i]
-        return pairs((self.ids[i, :count], self.scores[i, :count]))
-
-
-class TopKIndex(ABC):
-    """The k best subscriptions that match an event. Create one with `topk.create`."""
-
-    name: ClassVar[str]
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         if semantics not in SEMANTICS:
             raise unknown_name("semantics", semantics, SEMANTICS)
-        if semantics == "relaxed" and (catalogue.weights < 0).any():
-            row, j = np.argwhere(catalogue.weights < 0)[0]
-            weight = catalogue.weights[row, j]
-            raise CoverlayError(f"relaxed matching needs weights ≥ 0; row {row}, attribute {j} has {weight}")
         self.semantics = semantics
+        self._check_weights(catalogue)
         self.dimensions = catalogue.dimensions
         self.stats = Stats()
         self._residuals: dict[int, Residual] = {}
@@ -132,8 +68,11 @@ class TopKIndex(ABC):
             kept = Residual(c.lo[row], c.hi[row], c.weights[row], c.mentioned[row], *residue)
             self._residuals[int(c.ids[row])] = kept
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def _manner(self) -> str:
+        return f", {self.semantics}"
+
+    def ids(self) -> list[int]:
+        return self._catalogue().ids.tolist()
 
     @abstractmethod
     def _search(self, low: Floats, high: Floats, k: int) -> Found:
@@ -178,7 +117,7 @@ class TopKIndex(ABC):
         return pairs(self._answer(bottom, upper, wanted))
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
-        """`top` for each row of an (m, d) array."""
+        """`top` for each row of an (m, d) array; of an (m,) array where there is one attribute."""
         wanted = self._count(k)
         return Batch.of([self._answer(event, event, wanted) for event in self._events(events)])
 
@@ -226,6 +165,8 @@ class TopKIndex(ABC):
 
     def _events(self, events: ArrayLike) -> Floats:
         points = np.ascontiguousarray(numbers("events", events))
+        if points.ndim == 1 and self.dimensions == 1:
+            points = points[:, None]
         if points.ndim != 2 or points.shape[1] != self.dimensions:
             raise CoverlayError(f"events must have shape (m, {self.dimensions}), not {points.shape}")
         return points
@@ -247,18 +188,65 @@ class TopKIndex(ABC):
         allowed: Values = (),
     ) -> None:
         """Add one subscription; the same rules as `Catalogue.from_boxes`."""
-        id = new_id(id, self)
-        low, high = numbers("lo", lo), numbers("hi", hi)
+        self._take(self._checked_one(new_id(id, self), lo, hi, score, weights, mentioned, (excluded, allowed)))
+
+    def update(
+        self,
+        id: int,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        score: float,
+        weights: ArrayLike | None = None,
+        mentioned: ArrayLike | None = None,
+        excluded: Values = (),
+        allowed: Values = (),
+    ) -> None:
+        """Replace a stored subscription; the same rules as `add`, and on a mistake nothing changes."""
+        self._replace(self._checked_one(stored_id(id, self), lo, hi, score, weights, mentioned, (excluded, allowed)))
+
+    def add_many(self, catalogue: Catalogue) -> None:
+        """Add all subscriptions of a catalogue of as many attributes; on a mistake none is added."""
+        if catalogue.dimensions != self.dimensions:
+            raise CoverlayError(f"subscriptions of {catalogue.dimensions} attributes do not fit {self!r}")
+        for id in catalogue.ids.tolist():
+            new_id(id, self)
+        self._check_weights(catalogue)
+        for row in range(len(catalogue)):
+            residues = {0: catalogue.residues[row]} if row in catalogue.residues else {}
+            self._take(replace(catalogue.take([row]), residues=residues))
+
+    def _checked_one(
+        self,
+        id: int,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        score: float,
+        weights: ArrayLike | None,
+        mentioned: ArrayLike | None,
+        residue: Residue,
+    ) -> Catalogue:
+        """`Catalogue.one`; CoverlayError if it does not fit us."""
+        low, high = self._bound("lo", lo), self._bound("hi", hi)
         if low.shape != (self.dimensions,):
             raise CoverlayError(f"lo and hi must have shape ({self.dimensions},), not {low.shape}")
-        self._take(self._checked_one(id, low, high, score, weights, mentioned, (excluded, allowed)))
-
-    def _checked_one(self, id: int, *columns: Any) -> Catalogue:
-        """`Catalogue.one`; CoverlayError if our semantics cannot match its weights."""
-        one = Catalogue.one(id, *columns)
-        if self.semantics == "relaxed" and (one.weights < 0).any():
-            raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
+        one = Catalogue.one(id, low, high, score, weights, mentioned, residue)
+        self._check_weights(one)
         return one
+
+    def _bound(self, what: str, bound: ArrayLike) -> Floats:
+        given = numbers(what, bound)
+        return given[None] if given.ndim == 0 and self.dimensions == 1 else given
+
+    def _check_weights(self, catalogue: Catalogue) -> None:
+        """CoverlayError if our semantics cannot match the weights."""
+        if self.semantics == "relaxed" and (catalogue.weights < 0).any():
+            row, j = np.argwhere(catalogue.weights < 0)[0]
+            named, weight = f"subscription {catalogue.ids[row]}, attribute {j}", catalogue.weights[row, j]
+            raise CoverlayError(f"relaxed matching needs weights ≥ 0; {named} has {weight}")
+
+    def _replace(self, one: Catalogue) -> None:
+        self.remove(int(one.ids[0]))
+        self._take(one)
 
     def _take(self, one: Catalogue) -> None:
         self._note_residues(one)  # first, because `_insert` may depend on whether there are residues
@@ -266,7 +254,6 @@ class TopKIndex(ABC):
         self.stats.inserts += 1
 
     def remove(self, id: int) -> None:
-        """Remove one subscription; CoverlayError if it is not there."""
         id = stored_id(id, self)
         self._delete(id)
         self._residuals.pop(id, None)
@@ -284,12 +271,7 @@ class TopKIndex(ABC):
         if weights is None:
             weights = _scaled(old.weights[0], numbers("a score", score))
         residue = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
-        one = self._checked_one(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], residue)
-        self.remove(id)  # not before the new one is known to be valid
-        self._take(one)
-
-    @abstractmethod
-    def __contains__(self, id: object) -> bool: ...
+        self._replace(self._checked_one(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], residue))
 
     def _insert(self, one: Catalogue) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
@@ -308,31 +290,6 @@ def _scaled(weights: Floats, score: Floats) -> Floats | None:
         if not np.isfinite(scaled).all():  # the quotient is beyond the largest number where the total is a denormal one
             scaled = weights / total * score
     return scaled if np.isfinite(scaled).all() else None
-
-
-def new_id(id: Any, index: Container[int]) -> int:
-    """An id that may be added; CoverlayError if the index has it."""
-    id = checked_id(id)
-    if id in index:
-        raise CoverlayError(f"subscription {id} is already in the index")
-    return id
-
-
-def stored_id(id: Any, index: Container[int]) -> int:
-    """An id that the index has; CoverlayError if it does not."""
-    id = checked_id(id)
-    if id not in index:
-        raise CoverlayError(f"subscription {id} is not in the index")
-    return id
-
-
-def how_many(k: int | None, most: int) -> int:
-    """How many answers to return: k, or `most` if that is less or k is None."""
-    if k is None:
-        return most
-    if not (is_whole(k) and k >= 0):
-        raise CoverlayError(f"k must be 0 or more, or None for all matches, not {quoted(k)}")
-    return min(int(k), most)
 
 
 def sequential_sum(weights: Floats) -> float:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from topk.catalogue import Catalogue, Floats
-from topk.contract import NONE_FOUND, Batch, Found, Match, TopKIndex
+from topk.answers import NONE_FOUND, Batch, Found, Match
+from topk.catalogue import Catalogue
+from topk.checks import Floats
+from topk.contract import TopKIndex
 from topk.kernels.heaps import best_first
 
 BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribute, a rebuild far more

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import kernel
-from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import Batch, TopKIndex
+from topk.answers import Batch
+from topk.catalogue import Catalogue
+from topk.checks import Floats, Ints
+from topk.contract import TopKIndex
 from topk.kernels.threads import WORKERS, in_threads
 
 # ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------

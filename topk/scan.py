@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Catalogue, Floats
-from topk.contract import Found, TopKIndex
+from topk.answers import Found
+from topk.catalogue import Catalogue
+from topk.checks import Floats
+from topk.contract import TopKIndex
 from topk.kernels.heaps import best_first, offer
 from topk.store import Store
 
@@ -88,7 +90,13 @@ def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool
 
 
 class Scan(TopKIndex):
-    """Every row, every event."""
+    """Every row, every event.
+
+    >>> import topk
+    >>> index = topk.create("scan", topk.Catalogue.from_boxes([[0, 0], [2, 2]], [[5, 5], [9, 9]], scores=[1.0, 4.0]))
+    >>> index.top([3, 4], k=2)
+    [(1, 4.0), (0, 1.0)]
+    """
 
     name = "scan"
     dynamic = True

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topk.catalogue import Catalogue, Floats, Ints
+from topk.catalogue import Catalogue
+from topk.checks import Floats, Ints
 
 _ROOM = 64  # rows that a fresh store has room for
 

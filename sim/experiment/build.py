@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.network import Network
-from broker.ranked_visit import RankedRouting
-from broker.settings import Settings
+from broker.settings import RankedRouting, Settings
 from broker.transport import LinkModel
 from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay

@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 import covering
-from broker.ranked_visit import RankedRouting
 from broker.ranking import kind_of, make_ranking
-from broker.settings import Settings
+from broker.settings import RankedRouting, Settings
 from coverlay import CoverlayError, Key, unknown_name
 from routing.contract import Cover, Mode, RoutingOptions
 from routing.strategies import STRATEGIES

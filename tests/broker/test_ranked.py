@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from broker.messages import Publication
 from broker.network import Network
-from broker.ranked_visit import RankedRouting
-from broker.settings import Settings
+from broker.settings import RankedRouting, Settings
 from broker.trace.schema import CLIENT
 from broker.work import MATCHER, load_profile
 from covering.residue import EMPTY, Residue

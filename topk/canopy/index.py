@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
+from topk.answers import Batch, Found, Match
 from topk.canopy import query
 from topk.canopy.lists import count, cut, fill
 from topk.canopy.relevant import Grid, IntervalColumns, choose
-from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import Batch, Found, Match
+from topk.catalogue import Catalogue
+from topk.checks import Floats, Ints
 from topk.kernels.threads import in_threads, parts
 from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
@@ -43,7 +44,13 @@ _COARSE = 1 << 17  # depth × number of the coarse cells that decide which inter
 
 
 class Canopy(RankedIndex):
-    """One attribute; both semantics, which here differ only in the score; values and intervals as events."""
+    """One attribute; both semantics, which here differ only in the score; values and intervals as events.
+
+    >>> import topk
+    >>> index = topk.create("canopy", topk.Catalogue.from_boxes([0, 2], [5, 9], scores=[1.0, 4.0]))
+    >>> index.top(3, k=2)
+    [(1, 4.0), (0, 1.0)]
+    """
 
     name = "canopy"
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80

@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.canopy.query import HI, ID, LO, SCORE
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.threads import in_threads, parts
 from topk.kernels.value_codes import encode
 from topk.ranked import ranked_order

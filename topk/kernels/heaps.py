@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 
 
 @kernel(inline="always")

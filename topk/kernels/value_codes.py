@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Floats
+from topk.checks import Floats
 
 _SAMPLE = 1 << 16  # endpoints that the map is learned from
 _TAIL = 1e-3  # share of the sample on either side that the map's range leaves out, against outliers

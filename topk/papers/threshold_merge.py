@@ -20,21 +20,29 @@ Ours works for sparse subscriptions and incomplete events, which the paper leave
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from coverlay import CoverlayError, unknown_name
-from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import NONE_FOUND, Found, TopKIndex
+from topk.answers import NONE_FOUND, Found
+from topk.catalogue import Catalogue
+from topk.checks import Floats, Ints
+from topk.contract import TopKIndex
 from topk.kernels.heaps import best_first, offer
 from topk.papers.interval.contract import COUNTERS, Entries, IntervalIndex
-from topk.papers.threshold_rounds import absorb, threshold_rounds, within
+from topk.papers.threshold_rounds import FIRST_BLOCK, Marks, absorb, threshold_rounds, within
 from topk.store import Store
 
-_FIRST_BLOCK = 16  # results asked of an iterator at first; k (relaxed: k + 1) where that is more
 _LARGEST_BLOCK = 1 << 16
 _COMBINATIONS = ("sum", "max")
+_EXAMPLE = """
+    >>> import topk
+    >>> index = topk.create("{name}", topk.Catalogue.from_boxes([[0, 0], [2, 2]], [[5, 5], [9, 9]], scores=[1.0, 4.0]))
+    >>> index.top([3, 4], k=2)
+    [(1, 4.0), (0, 1.0)]
+    """
 
 
 class StreamIndex(TopKIndex):
@@ -64,6 +72,9 @@ class StreamIndex(TopKIndex):
                 self._indexes[j] = self.interval_index(self._entries(j), **options)
         self.stats.rebuilds += 1
 
+    def __reduce__(self) -> Any:
+        return _unbuilt, (self.interval_index,), vars(self)  # a class that `over` made has no place in a module
+
     # ---- rows -------------------------------------------------------------------------------------------
 
     def _capacity_changed(self) -> None:
@@ -72,9 +83,7 @@ class StreamIndex(TopKIndex):
         live = np.zeros(capacity, np.bool_)
         live[list(self._store.row_of.values())] = True
         self._needs = np.where(live, c.mentioned.sum(axis=0), -1).astype(np.int32)
-        self._counts = np.zeros(capacity, np.int32)
-        self._seen = np.zeros(capacity, np.uint8)
-        self._hits = np.empty(capacity + _FIRST_BLOCK, np.int64)
+        self._spare = [Marks.of(capacity)]  # a search takes one, or makes one, and gives it back
         self._everything: Ints | None = None  # rows that mention nothing, best first; None: to be sorted
         if self.semantics == "relaxed":
             self._triples = np.empty((capacity, self.dimensions, 3))
@@ -113,7 +122,12 @@ class StreamIndex(TopKIndex):
 
     def _search(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
-        found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)
+        try:
+            marks = self._spare.pop()
+        except IndexError:  # others search too
+            marks = Marks.of(len(self._needs))
+        found = (self._exact if self.semantics == "exact" else self._relaxed)(low, high, k, marks)
+        self._spare.append(marks)
         nodes, compared, queued, probed = (self._work() - before).tolist()
         self.stats.add(nodes=nodes, entries=compared, comparisons=compared, queued=queued, probes=probed)
         return found
@@ -121,8 +135,8 @@ class StreamIndex(TopKIndex):
     def _work(self) -> Ints:
         return sum((index.work for index in self._indexes.values()), np.zeros(COUNTERS, np.int64))
 
-    def _exact(self, low: Floats, high: Floats, k: int) -> Found:
-        c = self._store.columns
+    def _exact(self, low: Floats, high: Floats, k: int, marks: Marks) -> Found:
+        c, counts, complete = self._store.columns, marks.counts, marks.hits
         cursors, last, mandatory = {}, {}, set()
         for j, index in self._indexes.items():
             everywhere = len(index) == len(self)
@@ -136,14 +150,14 @@ class StreamIndex(TopKIndex):
                 mandatory.add(j)
         free = self._matching_all()[:k]
         size = len(free)
-        self._hits[:size] = free
+        complete[:size] = free
         blocks: list[Ints] = []
-        width = dict.fromkeys(cursors, max(k, _FIRST_BLOCK))
+        width = dict.fromkeys(cursors, max(k, FIRST_BLOCK))
         while cursors:
             j = min(cursors, key=lambda a: last[a])
             block = cursors[j].fetch(width[j])
             self.stats.getnexts += len(block)
-            size = absorb(block, self._counts, self._needs, self._hits, size)
+            size = absorb(block, counts, self._needs, complete, size)
             blocks.append(block)
             if len(block):
                 last[j] = (-float(c.scores[block[-1]]), int(c.ids[block[-1]]))
@@ -155,11 +169,11 @@ class StreamIndex(TopKIndex):
                 width[j] = min(2 * width[j], _LARGEST_BLOCK)
             if cursors and size >= k:
                 score, id = min(last[a] for a in cursors)  # the horizon
-                if within(self._hits[:size], c.scores, c.ids, -score, id) >= k:
+                if within(complete[:size], c.scores, c.ids, -score, id) >= k:
                     break
-        hits = self._hits[:size].copy()
+        hits = complete[:size].copy()
         for block in blocks:
-            self._counts[block] = 0
+            counts[block] = 0
         ids, scores = best_first(c.ids[hits], c.scores[hits])
         return ids[:k], scores[:k]
 
@@ -172,15 +186,15 @@ class StreamIndex(TopKIndex):
 
     # ---- relaxed ----------------------------------------------------------------------------------------
 
-    def _relaxed(self, low: Floats, high: Floats, k: int) -> Found:
+    def _relaxed(self, low: Floats, high: Floats, k: int, marks: Marks) -> Found:
         attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(low[j])]
         cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
         take = self._python_rounds if callable(self._combine) else self._kernel_rounds
         best_scores, best_ids, counts = np.empty(k), np.empty(k, np.int64), np.zeros(2, np.int64)
-        state = (np.array(attributes, np.int64), self._seen, self._store.columns.ids, best_scores, best_ids, counts)
+        state = (np.array(attributes, np.int64), marks.seen, self._store.columns.ids, best_scores, best_ids, counts)
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
-        block, done, passed = max(k + 1, _FIRST_BLOCK), 0, not cursors
+        block, done, passed = max(k + 1, FIRST_BLOCK), 0, not cursors
         while not passed:
             wider = np.empty((len(cursors), done + block), np.int64)
             wider[:, :done] = buffers
@@ -197,7 +211,7 @@ class StreamIndex(TopKIndex):
             passed = passed or stop < before + block
             block = min(2 * block, _LARGEST_BLOCK)
         for s in range(len(cursors)):
-            self._seen[buffers[s, : lengths[s]]] = 0
+            marks.seen[buffers[s, : lengths[s]]] = 0
         size, offered = counts.tolist()
         self.stats.queued += offered * k.bit_length()
         self.stats.comparisons += offered * self.dimensions
@@ -266,20 +280,22 @@ class StreamIndex(TopKIndex):
 
     @property
     def nbytes(self) -> int:
-        own = self._needs.nbytes + self._counts.nbytes + self._seen.nbytes + self._hits.nbytes
+        own = self._needs.nbytes + sum(column.nbytes for marks in self._spare for column in marks)
         own += self._triples.nbytes if self.semantics == "relaxed" else 0
         return self._store.nbytes + own + sum(index.nbytes for index in self._indexes.values())
 
     def check(self) -> None:
         self._store.check()
-        assert not self._counts.any(), "counts are cleared after each query"
-        assert not self._seen.any(), "seen marks are cleared after each query"
+        for marks in self._spare:
+            assert not marks.counts.any(), "counts are cleared after each query"
+            assert not marks.seen.any(), "seen marks are cleared after each query"
         mentions = self._store.columns.mentioned[:, list(self._store.row_of.values())].sum(axis=1)
         for j, index in self._indexes.items():
             assert len(index) == mentions[j], f"attribute {j} indexes those that mention it"
             index.check()
 
 
+@cache
 def over(index: type[IntervalIndex]) -> type[StreamIndex]:
     """The matcher class whose attributes are indexed by `index`, under the same name."""
     combine = {"combine": "relaxed score of the weights that hold: sum, max or a monotone function"}
@@ -288,6 +304,12 @@ def over(index: type[IntervalIndex]) -> type[StreamIndex]:
         "dynamic": index.dynamic,
         "options": {**index.options, **combine},
         "interval_index": index,
-        "__doc__": index.__doc__,
+        "__doc__": f"{index.__doc__}\n{_EXAMPLE.format(name=index.name)}",
     }
     return type(f"{index.__name__}Matcher", (StreamIndex,), members)
+
+
+def _unbuilt(index: type[IntervalIndex]) -> StreamIndex:
+    """A matcher without attributes, for copies."""
+    made = over(index)
+    return made.__new__(made)

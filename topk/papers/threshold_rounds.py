@@ -1,11 +1,30 @@
-"""The inner loops of `threshold_merge.py`."""
+"""The inner loops of `threshold_merge.py`, and what they write to."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coverlay import kernel
+from topk.checks import Ints
 from topk.kernels.heaps import offer
+
+FIRST_BLOCK = 16  # results asked of an iterator at first; k (relaxed: k + 1) where that is more
+
+
+class Marks(NamedTuple):
+    """What one search notes about rows."""
+
+    counts: NDArray[np.int32]  # iterators that a row has come out of, zero between searches
+    seen: NDArray[np.uint8]  # zero between searches
+    hits: Ints
+
+    @classmethod
+    def of(cls, capacity: int) -> Marks:
+        hits = np.empty(capacity + FIRST_BLOCK, np.int64)
+        return cls(np.zeros(capacity, np.int32), np.zeros(capacity, np.uint8), hits)
 
 
 @kernel

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted
-from topk.catalogue import numbers
+from topk.checks import Floats, Ints, numbers
 from topk.kernels.rows import runs
 from topk.places.distance import DEGREES, checked_metric, extent, furthest
-from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
+from topk.predicates import SparseCatalogue, from_predicates
 from topk.sparse.event import Event
 
 NOWHERE = (np.inf, np.inf)  # ψ_s of an event there is 0 for all
@@ -47,6 +47,11 @@ class PlacedCatalogue:
     @property
     def dimensions(self) -> int:
         return self.expressions.dimensions
+
+    def row(self, i: int) -> PlacedCatalogue:
+        """A catalogue of one row."""
+        at = slice(i, i + 1)
+        return PlacedCatalogue(self.expressions.row(i), self.places[at], self.alpha[at], self.max_distance, self.metric)
 
 
 def located(

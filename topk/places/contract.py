@@ -9,13 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coverlay import kernel, unknown_name
-from topk.contract import NONE_FOUND, Batch, Found, Match, new_id, pairs
+from coverlay import CoverlayError, kernel, unknown_name
+from topk.answers import NONE_FOUND, Batch, Found, Match
+from topk.checks import Floats, Ints
+from topk.container import new_id, stored_id
 from topk.kernels.heaps import best_first
 from topk.kernels.rows import fitted
 from topk.places.catalogue import NOWHERE, PlacedCatalogue, PlacedEvent, from_located
 from topk.places.distance import coordinates, radius
-from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.contract import columns_of
 from topk.sparse.rows import Rows, exceptions_on
 from topk.sparse.upkeep import COUNTED, StoredIndex
@@ -121,7 +122,7 @@ class Scratch:
     """The workspace of one thread."""
 
     def __init__(self, dimensions: int) -> None:
-        self.counts = np.zeros(len(COUNTED), np.int64)
+        self.counts, self.first = np.zeros(len(COUNTED), np.int64), True
         self.workspace = Workspace(np.full((3, max(dimensions, 1)), np.nan), np.empty(0), self.counts)
 
     def with_marks(self, count: int) -> Workspace:
@@ -132,7 +133,17 @@ class Scratch:
 
 
 class PlacedIndex(StoredIndex[Scratch]):
-    """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
+    """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue.
+
+    >>> import topk
+    >>> shops = [([(3, "between", (1, 5), 0.6), (7, "=", 2.0, 0.4)], (22.3, 114.2), 0.5)]
+    >>> index = topk.create("ri-tree", topk.places.from_located(shops, dimensions=9, max_distance=10.0))
+    >>> index.add(8, [(3, ">", 2.0, 1.0)], place=(22.2, 114.1), alpha=0.5)
+    >>> [(id, round(similarity, 2)) for id, similarity in index.top({3: 4.0}, place=(22.2, 114.1), k=2)]
+    [(8, 1.0), (0, 0.79)]
+    >>> index
+    <matcher ri-tree: 2 subscriptions of 9 attributes, similar>
+    """
 
     scratch = Scratch
     options: ClassVar[Mapping[str, str]] = {
@@ -149,6 +160,9 @@ class PlacedIndex(StoredIndex[Scratch]):
         self._place = np.zeros((len(self._store.rows.ids), 4))
         self._place[: len(catalogue)] = rows_of(catalogue)
 
+    def _manner(self) -> str:
+        return f", {self.semantics}"
+
     @property
     def placed(self) -> Placed:
         return Placed(self._store.rows, self._place)
@@ -163,17 +177,14 @@ class PlacedIndex(StoredIndex[Scratch]):
 
     def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
         """The k (None: all) most similar as (id, ψ), best first, ties by ascending id; without a place none is near."""
-        self._store.refresh()
-        found = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
-        self._account(1)
-        return pairs(found)
+        wanted, asked = self._count(k), PlacedEvent.of(event, place, self.dimensions)
+        return self._one(lambda scratch: self._answer(asked, wanted, scratch))
 
     def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
         """`top` for each event, on all cores."""
         wanted = self._count(k)
         for event in events:
             PlacedEvent.checked(event, self.dimensions)
-        self._store.refresh()
         return self._batch(len(events), lambda i, scratch: self._answer(events[i], wanted, scratch))
 
     def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
@@ -183,9 +194,28 @@ class PlacedIndex(StoredIndex[Scratch]):
         return best_first(*self._search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
-        given, ids = [(expression, place, alpha)], [new_id(id, self)]
+        """Add one subscription; the same rules as `from_located`."""
+        self.add_one(self._made(new_id(id, self), (expression, place, alpha)))
+
+    def update(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
+        """Replace a stored subscription; on a mistake nothing changes."""
+        one = self._made(stored_id(id, self), (expression, place, alpha))
+        self.remove(id)
+        self.add_one(one)
+
+    def add_many(self, catalogue: PlacedCatalogue) -> None:
+        """Add all subscriptions of a catalogue of the same metric; on a mistake none is added."""
+        if catalogue.metric != self.metric or catalogue.expressions.dimensions > self.dimensions:
+            given = f"{catalogue.expressions.dimensions} attributes and places of metric {catalogue.metric!r}"
+            raise CoverlayError(f"subscriptions over {given} do not fit {self!r} of metric {self.metric!r}")
+        for id in catalogue.expressions.ids.tolist():
+            new_id(id, self)
+        for row in range(len(catalogue)):
+            self.add_one(catalogue.row(row))
+
+    def _made(self, id: int, given: tuple[Any, ...]) -> PlacedCatalogue:
         far, metric = self.max_distance, self.metric
-        self.add_one(from_located(given, dimensions=self.dimensions, ids=ids, max_distance=far, metric=metric))
+        return from_located([given], dimensions=self.dimensions, ids=[id], max_distance=far, metric=metric)
 
     def add_one(self, one: PlacedCatalogue) -> None:
         """Add the only row of a catalogue, as `located` makes it."""

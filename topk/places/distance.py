@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import EARTH_RADIUS_KM, CoverlayError, kernel, unknown_name
-from topk.sparse.catalogue import Floats
+from topk.checks import Floats
 
 METRICS = DEGREES, GREAT_CIRCLE = "degrees", "great-circle"
 UNITS = {DEGREES: "degrees", GREAT_CIRCLE: "kilometres"}

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
 from topk.kernels.rows import ascending, copy, fitted, give, take, unchain, with_room
-from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.predicates import Int32s
 
 # Columns of Forest.group
 START, COUNT, ROOM, NODE, ATTRIBUTE, NEXT = range(6)

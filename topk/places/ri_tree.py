@@ -149,7 +149,14 @@ def search(
 
 
 class RITree(TokenTree):
-    """R-tree of places with a forest of stabbing-max interval trees in every node."""
+    """R-tree of places with a forest of stabbing-max interval trees in every node.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("ri-tree", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "ri-tree"
 
@@ -158,7 +165,14 @@ class RITree(TokenTree):
 
 
 class RITreePaper(RITree):
-    """R^I-tree as published, to compare with: a tree of the places grown by insertion; slower than ri-tree."""
+    """R^I-tree as published, to compare with: a tree of the places grown by insertion; slower than ri-tree.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("ri-tree-paper", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "ri-tree-paper"
     refined = OWN_FOREST

@@ -26,7 +26,14 @@ BOUNDS = ("tight", "sum")
 
 
 class RTTree(TokenTree):
-    """R-tree of places with one range and largest weight per attribute in every node."""
+    """R-tree of places with one range and largest weight per attribute in every node.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("rt-tree", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "rt-tree"
     options: ClassVar[Mapping[str, str]] = {
@@ -51,7 +58,14 @@ class RTTree(TokenTree):
 
 
 class RTTreePaper(RTTree):
-    """R^t-tree as published, to compare with: a tree of the places grown by insertion; slower than rt-tree."""
+    """R^t-tree as published, to compare with: a tree of the places grown by insertion; slower than rt-tree.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("rt-tree-paper", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "rt-tree-paper"
     refined = OWN_TOKENS

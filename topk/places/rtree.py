@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.kernels.rows import copy, give, take
 from topk.places.contract import Ask, Placed, nearness
 from topk.places.forest import ATTRIBUTE, HI, LO, NEXT, WEIGHT, Forest, drop_child, fill_groups, find_group, set_child
-from topk.sparse.catalogue import Floats, Ints
 
 FAN = 50  # children of a node, §6.1
 LEAST = 20  # of a leaf, and of each half of a split

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from coverlay import unknown_name
-from topk.contract import Found, Stats
+from topk.answers import Found, Stats
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
 from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, rows_of
@@ -16,7 +17,7 @@ from topk.places.forest import NEXT, check_forest, empty_forest, find_group, gro
 from topk.places.rtree import AXES, DIVIDED, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, PlaceTree
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
 from topk.places.rtree_updates import insert, insert_all, remove
-from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
+from topk.predicates import SparseCatalogue
 from topk.sparse.rows import ExpressionStore
 
 # How a catalogue is loaded.
@@ -87,7 +88,8 @@ class RTreeIndex(PlacedIndex):
         """This method on another index's tree, without a copy; from then on neither may be updated."""
         assert cls.token == other.token, "the trees hold the same"
         twin = cls.__new__(cls)
-        vars(twin).update(vars(other), stats=Stats(), _scratch=[Scratch(other.dimensions)])
+        vars(twin).update(vars(other), stats=Stats())
+        twin._nobody_searches()
         return twin
 
     def _build(self, levels: list[tuple[Ints, Ints]]) -> None:
@@ -158,7 +160,7 @@ class RTreeIndex(PlacedIndex):
         assert sorted(rows) == sorted(self._store.row_of.values()), "every subscription is in one leaf"
         if self.token:
             check_forest(t.forest)
-        assert not any(scratch.workspace.marks.any() for scratch in self._scratch), "scratch is clean"
+        assert not any(scratch.workspace.marks.any() for scratch in self._spare), "scratch is clean"
 
     def _check_node(self, n: int, parent: int) -> tuple[list[int], int]:
         """Rows and height of a node."""

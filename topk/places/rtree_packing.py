@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.places.contract import Placed
 from topk.places.forest import forest_has_room
 from topk.places.rtree import FAN, PlaceTree, attach, fill_forest, measure, new_node
-from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
+from topk.predicates import SparseCatalogue
 
 _PACKED = 45  # children of a packed node: room for a few insertions before it splits
 _LAYERS = 16  # of α from 0 to 1 that packing keeps apart

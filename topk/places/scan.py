@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.contract import Found
+from topk.answers import Found
 from topk.kernels.heaps import offer
 from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, Workspace, arrays_of, similarity
 from topk.sparse.rows import clear, spread
@@ -33,7 +33,14 @@ def scan_all(placed: Placed, used: int, columns: Any, ask: Ask, k: int, space: W
 
 
 class PlacedScan(PlacedIndex):
-    """Every subscription, every event."""
+    """Every subscription, every event.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("scan", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "scan"
 

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.contract import Found
+from topk.answers import Found
+from topk.checks import Floats, Ints
 from topk.kernels.heaps import offer, pop, push
 from topk.kernels.segments import MOST, cuts_below, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, row_nearness, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, PlaceTree, box_nearness
 from topk.places.rtree_index import LAYERS, RTreeIndex
-from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Postings
 from topk.sparse.rows import Rows, clear, spread
 from topk.sparse.scores import as_bound, raised
@@ -187,7 +187,14 @@ def threshold(t: PlaceTree, placed: Placed, lists: Any, columns: Any, ask: Ask, 
 
 
 class ThresholdScored(RTreeIndex):
-    """Threshold Algorithm over one scored segment tree per attribute and an R-tree."""
+    """Threshold Algorithm over one scored segment tree per attribute and an R-tree.
+
+    >>> import topk
+    >>> near, far = ([(0, "<", 5, 1.0)], (1.0, 1.0), 0.5), ([(0, "<", 9, 1.0)], (1.0, 6.0), 0.5)
+    >>> index = topk.create("tas", topk.places.from_located([near, far], max_distance=10.0))
+    >>> index.top({0: 2}, place=(1.0, 1.0), k=2)
+    [(0, 1.0), (1, 0.75)]
+    """
 
     name = "tas"
     token = False

@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import Found
+from topk.answers import Found
+from topk.catalogue import Catalogue
+from topk.checks import Floats, Ints
 from topk.kernels.bits import ONE, ZERO, count_bits
 from topk.kernels.heaps import in_order
 from topk.kernels.threads import in_threads
@@ -83,7 +84,13 @@ def _fill_counts(slices: Any, filled: Any) -> None:
 
 
 class Slices(RankedIndex):
-    """Several dimensions; both semantics."""
+    """Several dimensions; both semantics.
+
+    >>> import topk
+    >>> index = topk.create("slices", topk.Catalogue.from_boxes([[0, 0], [2, 2]], [[5, 5], [9, 9]], scores=[1.0, 4.0]))
+    >>> index.top([3, 4], k=2)
+    [(1, 4.0), (0, 1.0)]
+    """
 
     name = "slices"
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import copy

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from topk.predicates import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.be.star import BEStarBatch, BEStarPaper, BEStarTree
 from topk.sparse.be.tree import BETree
-from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.contract import SparseIndex
 from topk.sparse.event import Event, Events
 from topk.sparse.k_index import KIndex, KIndexPaper

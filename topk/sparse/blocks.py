@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted, with_room
 from topk.kernels.threads import in_parts
-from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.predicates import Int32s
 from topk.sparse.rows import ExpressionStore, Rows
 from topk.sparse.scores import Scoring, combine, raised
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Floats
 from topk.kernels.segments import cuts_below
-from topk.sparse.catalogue import Floats
 from topk.sparse.rows import Rows
 from topk.sparse.scores import LARGEST_USUAL
 

@@ -9,8 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topk.contract import NONE_FOUND, Batch, Found, Match, new_id, pairs
-from topk.sparse.catalogue import Floats, Ints, Predicate, SparseCatalogue, from_predicates
+from coverlay import CoverlayError
+from topk.answers import NONE_FOUND, Batch, Found, Match
+from topk.checks import Floats, Ints
+from topk.container import new_id, stored_id
+from topk.predicates import Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events, Extra
 from topk.sparse.scores import HELP, Score, score_of
 from topk.sparse.upkeep import COUNTED, StoredIndex
@@ -33,7 +36,7 @@ class Scratch:
 
     def __init__(self, dimensions: int) -> None:
         d = max(dimensions, 1)
-        self.counts = np.zeros(len(COUNTED), np.int64)
+        self.counts, self.first = np.zeros(len(COUNTED), np.int64), True
         event, codes = np.full((3, d), np.nan), np.zeros((d, 2), np.uint32)
         self.workspace = Workspace(event, codes, np.empty(0), np.empty(0, np.int64), self.counts)
 
@@ -43,7 +46,22 @@ class Scratch:
 
 
 class SparseIndex(StoredIndex[Scratch]):
-    """The k best expressions that an event satisfies. Create one with `topk.create` from a sparse catalogue."""
+    """The k best expressions that an event satisfies. Create one with `topk.create` from a sparse catalogue.
+
+    >>> import topk
+    >>> wanted = topk.Catalogue.from_predicates([[(3, "between", (1, 5), 0.4), (7, "!=", 2.0, 0.1)]], dimensions=9)
+    >>> index = topk.create("pivot", wanted)
+    >>> index.add(4, [(3, ">=", 2.0, 0.2)])
+    >>> index.top({3: 4.0, 7: 1.0}, k=5)
+    [(0, 0.5), (4, 0.2)]
+    >>> index, sorted(index)
+    (<matcher pivot: 2 subscriptions of 9 attributes, sum>, [0, 4])
+
+    With one attribute, a number is an event:
+
+    >>> topk.create("scan", topk.Catalogue.from_predicates([[(0, "<", 5, 0.3)], [(0, ">", 5, 0.9)]])).top(4, k=1)
+    [(0, 0.3)]
+    """
 
     scratch = Scratch
     options: ClassVar[Mapping[str, str]] = {"score": HELP}
@@ -52,6 +70,13 @@ class SparseIndex(StoredIndex[Scratch]):
         super().__init__(catalogue)
         self.score = score_of(score)  # keeps the compiled function of a custom score alive
         self._scoring = self.score.scoring
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._scoring = self.score.scoring  # the address of a custom score is another one in another process
+
+    def _manner(self) -> str:
+        return f", {self.score.name}"
 
     def _extra(self, event: Event | None = None) -> Extra | None:
         """The event's ≠, ∉ and ∈, for kernels; None if neither it nor an expression has any."""
@@ -63,26 +88,17 @@ class SparseIndex(StoredIndex[Scratch]):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         """Leave the k best in the workspace, best first; returns how many there are."""
 
-    def _before_search(self) -> None:
-        """Finish postponed work; runs once per call, on the calling thread."""
-        self._store.refresh()
-
     # ---- queries ----------------------------------------------------------------------------------------
 
     def top(self, event: Any, k: int | None) -> list[Match]:
         """The k best matches (all of them for None) as (id, score), best first, ties by ascending id."""
-        wanted = self._count(k)
-        self._before_search()
-        scratch = self._scratch[0]
-        found = self._answer(Event.of(event, self.dimensions), wanted, scratch)
-        self._account(1)
-        return pairs(found)
+        wanted, asked = self._count(k), Event.of(event, self.dimensions)
+        return self._one(lambda scratch: self._answer(asked, wanted, scratch))
 
     def top_many(self, events: Any, k: int | None) -> Batch:
         """`top` for each event, on all cores."""
         wanted = self._count(k)
         many = Events.of(events, self.dimensions)
-        self._before_search()
         return self._batch(len(many), lambda i, scratch: self._answer(many[i], wanted, scratch))
 
     def _answer(self, event: Event, k: int, scratch: Scratch) -> Found:
@@ -96,7 +112,25 @@ class SparseIndex(StoredIndex[Scratch]):
 
     def add(self, id: int, expression: Sequence[Predicate | tuple[Any, ...]]) -> None:
         """Add one expression; CoverlayError if the id is taken or a predicate is not valid."""
-        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[new_id(id, self)]))
+        self.add_one(self._made(new_id(id, self), expression))
+
+    def update(self, id: int, expression: Sequence[Predicate | tuple[Any, ...]]) -> None:
+        """Replace a stored expression; on a mistake nothing changes."""
+        one = self._made(stored_id(id, self), expression)
+        self.remove(id)
+        self.add_one(one)
+
+    def add_many(self, catalogue: SparseCatalogue) -> None:
+        """Add all expressions of a catalogue; on a mistake none is added."""
+        if catalogue.dimensions > self.dimensions:
+            raise CoverlayError(f"expressions over {catalogue.dimensions} attributes do not fit {self!r}")
+        for id in catalogue.ids.tolist():
+            new_id(id, self)
+        for row in range(len(catalogue)):
+            self.add_one(catalogue.row(row))
+
+    def _made(self, id: int, expression: Sequence[Predicate | tuple[Any, ...]]) -> SparseCatalogue:
+        return from_predicates([expression], dimensions=self.dimensions, ids=[id])
 
     def add_one(self, one: SparseCatalogue) -> None:
         """Add the only row of a catalogue."""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from coverlay import CoverlayError, kernel, quoted
-from topk.catalogue import numbers
-from topk.sparse.catalogue import Floats, Int32s, Ints, in_columns
+from topk.checks import Floats, Ints, numbers
+from topk.predicates import Int32s, in_columns
 
 Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
 
@@ -100,6 +100,8 @@ class Event:
                 raise CoverlayError(f"a dense event must have shape ({dimensions},), not {values.shape}")
             present = np.flatnonzero(~np.isnan(values))
             return cls(present.astype(np.int32), values[present], values[present], np.ones(len(present)))
+        if dimensions == 1 and isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
+            event = {0: event}
         if isinstance(event, Mapping):
             event = [(a, "between" if isinstance(v, tuple) else "=", v) for a, v in event.items()]
         if isinstance(event, str) or not isinstance(event, Iterable):

@@ -25,9 +25,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coverlay import CoverlayError, kernel
+from topk.checks import Ints
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import fitted
-from topk.sparse.catalogue import Ints, SparseCatalogue
+from topk.predicates import SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
 from topk.sparse.k_lists import ENUMERABLE, build_lists, merge_lists, open_lists
@@ -144,7 +145,14 @@ class _Run:
 
 
 class KIndex(SparseIndex):
-    """Posting lists per size, attribute and value; rows found by counting."""
+    """Posting lists per size, attribute and value; rows found by counting.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("k-index", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "k-index"
     options: ClassVar[Mapping[str, str]] = {
@@ -164,6 +172,7 @@ class KIndex(SparseIndex):
         live = np.flatnonzero(rows.length[:used] >= 0)
         # Expressions without predicates are in no list: always scanned.
         self._scanned: dict[int, None] = dict.fromkeys(live[rows.length[live] == 0].tolist())
+        self._waiting: Ints | None = None  # the scanned rows; None: to be listed
         self._add_run(live[rows.length[live] > 0])
 
     def _add_run(self, members: Ints) -> None:
@@ -183,7 +192,7 @@ class KIndex(SparseIndex):
     def _insert(self, row: int) -> None:
         if row >= len(self._run_of):
             self._run_of = fitted(self._run_of, len(self._store.rows.ids), -1)
-        self._scanned[row] = None
+        self._scanned[row], self._waiting = None, None
         if len(self._scanned) > _LATER:
             waiting = np.array(sorted(self._scanned), dtype=np.int64)
             empty = self._store.rows.length[waiting] == 0
@@ -194,6 +203,7 @@ class KIndex(SparseIndex):
     def _delete(self, row: int) -> None:
         if row in self._scanned:
             del self._scanned[row]
+            self._waiting = None
             return
         number = int(self._run_of[row])
         self._run_of[row] = -1
@@ -204,7 +214,8 @@ class KIndex(SparseIndex):
 
     def _before_search(self) -> None:
         super()._before_search()
-        self._waiting = np.array(list(self._scanned), dtype=np.int64)
+        if self._waiting is None:
+            self._waiting = np.array(list(self._scanned), dtype=np.int64)
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         columns, extra, rows = columns_of(event), self._extra(event), self._store.rows
@@ -213,7 +224,7 @@ class KIndex(SparseIndex):
         for number, run in enumerate(self._runs):
             part = (run.lists, self._run_of, number, run.largest)
             size = conjunctions(rows, part, columns, extra, space, k, score, size)
-        if len(self._waiting):
+        if self._waiting is not None and len(self._waiting):
             size = scan_these(rows, self._waiting, extra, space, k, score, size)
         clear(space.event, columns[0])
         return in_order(space.scores, space.ids, size)
@@ -243,7 +254,14 @@ class KIndex(SparseIndex):
 
 
 class KIndexPaper(KIndex):
-    """k-index as published, to compare with: wide ranges are enumerated, which is larger and slower to build."""
+    """k-index as published, to compare with: wide ranges are enumerated, which is larger and slower to build.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("k-index-paper", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "k-index-paper"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
-from topk.sparse.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.sparse.rows import Rows
 
 ENUMERABLE = 2**20  # values of one range; unbounded ranges and those with fractions cannot be enumerated at all

@@ -33,11 +33,12 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.contract import Batch
+from topk.answers import Batch
+from topk.checks import Floats, Ints
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.threads import WORKERS, in_parts
+from topk.predicates import SparseCatalogue
 from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
-from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event, Events
@@ -212,7 +213,14 @@ def search_many(
 
 
 class Pivot(SparseIndex):
-    """Filed once under the most selective predicate; masks and score-ordered lists."""
+    """Filed once under the most selective predicate; masks and score-ordered lists.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("pivot", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "pivot"
 
@@ -252,20 +260,16 @@ class Pivot(SparseIndex):
         wanted, many = self._count(k), Events.of(events, self.dimensions)
         if many.extras or wanted == 0 or wanted > _MOST_AT_ONCE:
             return super().top_many(many, k)
-        self._before_search()
         ids, scores = np.full((len(many), wanted), -1, np.int64), np.full((len(many), wanted), np.nan)
         found = np.zeros(len(many), np.int64)
-        columns, filed = (many.attributes, many.lo, many.hi, many.weights), self._filed_arrays()
-        extra = self._extra()
+        columns = (many.attributes, many.lo, many.hi, many.weights)
 
         def part(which: int, scratch: Scratch) -> None:
-            share = (which, WORKERS)
-            search_many(
-                filed, many.offsets, columns, extra, share, scratch.workspace, self._scoring, (ids, scores, found)
-            )
+            filed, share, space = self._filed_arrays(), (which, WORKERS), scratch.workspace
+            answers = (ids, scores, found)
+            search_many(filed, many.offsets, columns, self._extra(), share, space, self._scoring, answers)
 
-        self._on_all_cores(part)
-        self._account(len(many))
+        self._on_all_cores(len(many), part)
         return Batch(ids, scores, found)
 
     def _insert(self, row: int) -> None:

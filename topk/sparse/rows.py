@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted, runs
-from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
+from topk.predicates import Exceptions, Int32s, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
 
 _ROOM = 64

@@ -15,7 +15,7 @@ import numpy as np
 
 from coverlay import kernel, unknown_name
 from topk.kernels.heaps import in_order, offer
-from topk.sparse.catalogue import SparseCatalogue
+from topk.predicates import SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
 from topk.sparse.rows import Rows, clear, exactly, holds_alone, row_score, spread
@@ -71,7 +71,14 @@ SCANS = {"exact": scan_rows, "relaxed": scan_relaxed}
 
 
 class SparseScan(SparseIndex):
-    """Every expression, every event."""
+    """Every expression, every event.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("scan", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "scan"
     options: ClassVar[Mapping[str, str]] = {**SparseIndex.options, "semantics": SEMANTICS_HELP}

@@ -132,6 +132,15 @@ class Score:
     name: str
     scoring: Scoring
     keep: Any = field(default=None, repr=False, compare=False)  # the compiled function, which must outlive the index
+    function: Any = field(default=None, repr=False, compare=False)  # what was compiled, for another process
+
+    def __deepcopy__(self, _: Any) -> Score:
+        return self
+
+    def __reduce__(self) -> Any:
+        if self.function is None:
+            return score_of, (self.name,)
+        return _compiled_anew, (self.function, self.scoring.start, self.scoring.linear, self.name)
 
 
 SCORES: dict[str, Score] = {
@@ -174,7 +183,11 @@ def monotone(
         reason = " ".join(str(problem).split()[:30])
         raise CoverlayError(f"the score {name!r} cannot be compiled: {reason}") from problem
     _check_monotone(compiled.ctypes, start, name)
-    return Score(name, Scoring(int(compiled.address), float(start), linear), compiled)
+    return Score(name, Scoring(int(compiled.address), float(start), linear), compiled, function)
+
+
+def _compiled_anew(function: Any, start: float, linear: bool, name: str) -> Score:
+    return monotone(function, start=start, linear=linear, name=name)
 
 
 def _check_monotone(function: Any, start: float, name: str) -> None:

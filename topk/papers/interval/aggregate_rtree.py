@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.bits import bit_length
 from topk.kernels.heaps import pop, push
 from topk.papers.interval.contract import BRANCHING, COMPARED, NODES, QUEUED, Entries, array_bytes

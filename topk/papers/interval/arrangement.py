@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.bits import FULL, ONE, ZERO
 from topk.kernels.heaps import pop, push
 from topk.papers.interval.skeleton import group

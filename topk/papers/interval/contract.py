@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 
 # What an index counts, where it applies: places in `IntervalIndex.work`.
 NODES = 0  # nodes, or lists of predicates, that were opened

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.heaps import heapify
 from topk.kernels.rows import longer
 from topk.papers.interval import skeleton

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.papers.interval import score_forest, skeleton, slot_pool
 from topk.papers.interval.contract import (
     BRANCHING,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.papers.interval.contract import COMPARED, NODES, Space
 
 MAX_LEVELS = 32  # b ≥ 2 and fewer than 2³¹ intervals

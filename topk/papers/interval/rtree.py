@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.heaps import heapify
 from topk.papers.interval import packed
 from topk.papers.interval.contract import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.papers.interval import packed
 from topk.papers.interval.contract import BRANCHING, Entries, IntervalIndex, Space, array_bytes, branching_factor
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.segments import MOST, maximal_nodes
 from topk.papers.interval.contract import NODES, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import add_lane, advance_top, new_lanes

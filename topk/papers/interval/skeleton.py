@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats
+from topk.checks import Floats
 
 NO_NODE = -1
 DEEPEST = 128  # levels: a balanced tree of 2³¹ has 31, an updated IR-tree at most 96

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.rows import give, take, with_room
 
 CLASSES = 11  # sizes of chunks: 1, 2, 4, …, b, with b up to 1024

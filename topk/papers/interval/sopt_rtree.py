@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.papers.interval import packed
 from topk.papers.interval.arrangement import arrange, constraint_graph, to_slots
 from topk.papers.interval.contract import Entries, SortedRows

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.bits import ONE, ZERO, lowest_bit
 from topk.papers.interval.contract import NODES, PROBED, Entries, array_bytes
 from topk.papers.predicate.construct import covering_segment, decode

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import CoverlayError, kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.bits import bit_length
 
 

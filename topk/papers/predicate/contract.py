@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted, give, longer, take, with_room
 from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes, not_held
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.papers.interval.contract import COMPARED, NODES
 from topk.papers.predicate.contract import END, PredicateIndex, listed, new_lists, prepend, room_for, unlink
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted, with_room
 from topk.papers.interval.contract import COMPARED, NODES, Entries, array_bytes
 from topk.papers.predicate.contract import (

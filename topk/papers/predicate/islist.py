@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.rows import fitted
 from topk.papers.interval.contract import Entries, array_bytes
 from topk.papers.predicate import skip_list

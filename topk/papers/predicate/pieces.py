@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.kernels.bits import ONE
 from topk.papers.interval.contract import COMPARED, NODES, PROBED, Entries
 from topk.papers.predicate.construct import Shape, covering_segment, decode, find_coordinate, piece, shape

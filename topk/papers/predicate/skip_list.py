@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
+from topk.checks import Floats, Ints
 from topk.kernels.rows import give, take
 from topk.papers.interval.contract import COMPARED, NODES
 from topk.papers.predicate.contract import END, collect, mark, room_for

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.catalogue import Ints
+from topk.checks import Ints
 from topk.papers.interval.contract import NODES, PROBED, array_bytes
 from topk.papers.predicate.construct import covering_segment, decode, distance_table
 from topk.papers.predicate.contract import END

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
+from topk.checks import Floats, Ints
 from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, put, with_slots
 from topk.kernels.rows import aligned, fill, give, take, unchain, with_room
-from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.predicates import Int32s
 from topk.sparse.rows import Rows
 from topk.sparse.scores import Scoring
 

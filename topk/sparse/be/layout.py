@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.checks import Ints
 from topk.kernels.hashing import numbered
 from topk.kernels.rows import aligned, runs
 from topk.sparse.be.arena import BUCKETS, ENTRIES, FREE_BUCKET, FREE_PNODE, FREE_ROOM, HASHED, PNODES, Tree
-from topk.sparse.catalogue import Ints
 
 _SPARE = 64  # nodes that can be added before the arrays grow
 

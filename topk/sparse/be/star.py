@@ -23,14 +23,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from coverlay import CoverlayError
+from topk.predicates import SparseCatalogue
 from topk.sparse.be.tree import ALPHA, BETA, OPTIONS, RANKINGS, TABLE, BETree
-from topk.sparse.catalogue import SparseCatalogue
 
 SPLITTING = ("exhaustive", "approximate")
 
 
 class BEStarTree(BETree):
-    """Partition by attribute, then cluster by data; built one expression at a time."""
+    """Partition by attribute, then cluster by data; built one expression at a time.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("be-star", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "be-star"
     options: ClassVar[Mapping[str, str]] = {
@@ -66,7 +73,14 @@ class BEStarTree(BETree):
 
 
 class BEStarBatch(BEStarTree):
-    """The same tree, built from all expressions at once."""
+    """The same tree, built from all expressions at once.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("be-star-batch", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "be-star-batch"
     batch = True
@@ -77,7 +91,14 @@ AS_PUBLISHED: dict[str, Any] = {"capacity": TABLE, "slots": 0, "usual_bound": Fa
 
 
 class BEStarPaper(BEStarTree):
-    """BE*-Tree as published, built one expression at a time; slower than be-star, to compare with."""
+    """BE*-Tree as published, built one expression at a time; slower than be-star, to compare with.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("be-star-paper", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "be-star-paper"
 

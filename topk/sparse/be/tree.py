@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from coverlay import CoverlayError
+from topk.checks import Floats, Ints
 from topk.kernels.rows import fitted
+from topk.predicates import SparseCatalogue
 from topk.sparse.be.arena import (
     BLOCK,
     BUCKETS,
@@ -38,7 +40,6 @@ from topk.sparse.be.insert import insert_rows
 from topk.sparse.be.layout import in_visiting_order, members
 from topk.sparse.be.match import match
 from topk.sparse.blocks import Codes
-from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
 from topk.sparse.rows import Rows
@@ -76,7 +77,14 @@ def _rows_per_node(capacity: int | str, match_probability: float) -> int:
 
 
 class BETree(SparseIndex):
-    """Partition by attribute, then halve the attribute's domain."""
+    """Partition by attribute, then halve the attribute's domain.
+
+    >>> import topk
+    >>> rows = topk.Catalogue.from_predicates([[(0, "<", 5, 0.5)], [(0, ">", 1), (2, "in", [3, 4])]])
+    >>> index = topk.create("be-tree", rows)
+    >>> index.top({0: 2, 2: 4}, k=2)
+    [(1, 2.0), (0, 0.5)]
+    """
 
     name = "be-tree"
     options: ClassVar[Mapping[str, str]] = OPTIONS
@@ -130,6 +138,10 @@ class BETree(SparseIndex):
         self.lay_out()
         self.stats.rebuilds += 1
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._tree = self._tree._replace(scoring=self._scoring)
+
     def _live(self) -> Ints:
         return np.flatnonzero(self._store.rows.length[: self._store.used] >= 0)
 
@@ -176,13 +188,12 @@ class BETree(SparseIndex):
     # ---- queries ----------------------------------------------------------------------------------------
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        learn = scratch is self._scratch[0] and self._window > 0
+        learn = scratch.first and self._window > 0
         rows, packed, columns = self._store.rows, self._codes.packed, columns_of(event)
         prune = self.prunes and k < len(self)  # where all matches are wanted bounds would be read in vain
         return match(self._tree, rows, packed, columns, self._extra(event), scratch.workspace, k, prune, learn)
 
-    def _account(self, queries: int) -> None:
-        super()._account(queries)
+    def _maintain(self, queries: int) -> None:
         self._since += queries
         if self._window and self._since >= self._window:
             self.recycle()

@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from coverlay import CoverlayError, quoted, unknown_name
-from topk.catalogue import checked_ids, is_whole, numbers
+from topk.checks import Floats, Ints, checked_ids, is_whole, numbers
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 # Of one row: (attribute, whether the values are excluded (else they are the allowed ones), values)
 Exceptions = tuple[tuple[int, bool, tuple[float, ...]], ...]
@@ -113,6 +111,14 @@ class SparseCatalogue:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def row(self, i: int) -> SparseCatalogue:
+        """A catalogue of one row."""
+        begin, end = self.offsets[i : i + 2].tolist()
+        at, ends = slice(begin, end), np.array([0, end - begin], np.int64)
+        odd = {0: self.exceptions[i]} if i in self.exceptions else {}
+        named, lo, hi, weights = self.attributes[at], self.lo[at], self.hi[at], self.weights[at]
+        return SparseCatalogue(self.dimensions, self.ids[i : i + 1], ends, named, lo, hi, weights, odd)
 
     @classmethod
     def empty(cls, dimensions: int) -> SparseCatalogue:
