@@ -90,6 +90,8 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     engine, why = engine_for(experiment, workload, at_most, lambda: predicted().messages)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
     inputs = inputs_of(experiment, overlay, workload, stream)
+    # The last of so many samples is at the last time × samples ÷ samples.
+    refuse_endless(float(inputs.timeline.time.max(initial=0.0)) * max(experiment.run.samples, 1))
     ran = ENGINES[engine](replace(inputs, tell=tell))
     refuse_endless(ran.finished)
     tables = ran.tables

@@ -90,6 +90,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("workload.kind", "zipf", FILES),
     ("workload.attributes", 1, FILES),
     ("workload.time_unit", "s", {}),
+    ("workload.repeat", 2, {}),
     ("workload.subscriptions", 5, FILES),
     ("workload.events", 5, FILES),
     ("workload.skew", 2.0, {"workload": {"kind": "begen", "attributes": 20, "subscriptions": 5, "events": 5}}),
