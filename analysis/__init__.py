@@ -5,7 +5,7 @@ For notebooks (analysis/notebook.py, loaded on first use, so that `import analys
     analysis.load(out), analysis.table(results), analysis.differences(results), analysis.advice(results)  → pandas
     analysis.trace(out, table), analysis.metric(out, name)                                                → Spark
 
-Behind them: spark.aggregate.analyze (traces → results), report.summary (the small frames), report.advisor,
+Behind them: aggregate.analyze (traces → results), report.summary (the small frames), report.advisor,
 report.page.write_report, report.claims_page.write_claims, and spark.metrics.CATALOGUE, every metric with its formula.
 """
 

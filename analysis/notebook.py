@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis import aggregate
 from analysis.report import advisor, shown_settings, summary
 from analysis.report.sentences import about_sweep
 from analysis.report.summary import Summary
 from analysis.report.table import table as shown_table
-from analysis.spark import aggregate, metrics, traces
+from analysis.spark import metrics, traces
 from analysis.spark.session import session
 from broker.trace.schema import ALL
 from coverlay import CoverlayError, quoted, unknown_name

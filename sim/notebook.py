@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from analysis.aggregate import analyze
 from analysis.notebook import Results
 from analysis.report.page import write_report
-from analysis.spark.aggregate import analyze
 from analysis.spark.java import find_java
 from coverlay import CoverlayError, quoted
 from sim.cli import terminal

@@ -1,7 +1,7 @@
 """The small frames that an analysis writes, and the names of its points.
 
 Everything here fits in memory: a row per run, per point and metric, per broker or per link of one run per point.
-`load` reads what `analysis.spark.aggregate.analyze` wrote, for the report and for notebooks.
+`load` reads what `analysis.aggregate.analyze` wrote, for the report and for notebooks.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _measure() -> Row:
     """What `coverlay run scale` does, at full size, in this process; how long its phases took."""
     import pyarrow.parquet as pq
 
-    import analysis.spark.aggregate
+    import analysis.aggregate
     import sim.compiled.engine
     import sim.compiled.trace
     import sim.experiment.engines
@@ -77,7 +77,7 @@ def _measure() -> Row:
         (sim.compiled.trace, "tables_of", "events"),
         (sim.experiment.oracle, "judge", "oracle"),
         (trace, "write_run", "write"),
-        (analysis.spark.aggregate, "analyze", "aggregate"),
+        (analysis.aggregate, "analyze", "aggregate"),
     ]
     with tempfile.TemporaryDirectory() as folder:
         _scale(Path(folder) / "small", 4, 50, 5)  # pays for compiling
@@ -106,13 +106,13 @@ def _peak(process: int) -> int:
 
 def _scale(out: Path, brokers: int, subscriptions: int, events: int) -> int:
     """From the experiment to its page; 0 if nothing failed and no guarantee is broken."""
-    import analysis.spark.aggregate
+    import analysis.aggregate
     from analysis.report.page import Asked, write_report
     from sim.experiment.sweep import run_sweep
 
     sizes = {"overlay.brokers": brokers, "workload.subscriptions": subscriptions, "workload.events": events}
     result = run_sweep(load("scale", sizes), out)
-    analysis.spark.aggregate.analyze(out)
+    analysis.aggregate.analyze(out)
     write_report(out, Asked())
     return int(bool(result.failures or result.wrong))
 

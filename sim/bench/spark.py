@@ -24,7 +24,7 @@ from subprocess import DEVNULL
 
 import pandas as pd
 
-from analysis.spark.aggregate import aggregated, metric_values
+from analysis.aggregate import aggregated, metric_values
 from analysis.spark.session import context, stop
 from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError

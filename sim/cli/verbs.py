@@ -152,7 +152,7 @@ def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
 
 
 def _aggregate(folder: Path, master: str | None) -> None:
-    from analysis.spark.aggregate import analyze as aggregate
+    from analysis.aggregate import analyze as aggregate
 
     with status("aggregating on Spark") as update:
         summary = aggregate(folder, master, update)

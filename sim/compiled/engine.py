@@ -30,7 +30,6 @@ from sim.compiled.filters import order_filters, widest_places
 from sim.compiled.link_ledgers import update_ledgers
 from sim.compiled.residues import PLAIN, residue_arrays
 from sim.compiled.state import Arrays, GrowingArrays, growing, world_of
-from sim.compiled.support import compiled_as
 from sim.compiled.tables import fill_tables
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
@@ -135,7 +134,7 @@ class Engine:
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
         options = dict(routing.method_options)
-        run["strategy"] = r.DECIDES.index(compiled_as(settings.strategy))
+        run["strategy"] = r.DECIDES.index(r.compiled_as(settings.strategy))
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
         run["budget"] = options.get("budget", BUDGET)

@@ -25,6 +25,7 @@ from covering.curve.emulated import EmulatedIndex
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
 from covering.scan import ScanIndex
+from routing.strategies import strategy
 from routing.strategies.basic import Identity
 
 
@@ -51,6 +52,11 @@ SEARCHES = (
 )  # fmt: skip
 REQUEST, SAMPLE = _codes(2)  # what the agenda has: a client's line of the timeline, or sizes of tables
 (NONE,) = _codes(1, -1)
+
+
+def compiled_as(name: str) -> str | None:
+    """How the engine decides for a strategy, as the class itself says; None if it cannot."""
+    return vars(strategy(name)).get("compiled_as")
 
 
 def _record(*ints: str, floats: str = "", flags: str = "", whole: Any = np.int64) -> np.dtype[Any]:

@@ -8,7 +8,7 @@ at once (broker/trace/sampling.py): a large run has a hundred million.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ from broker.network import overlay_rows
 from broker.trace.sampling import merged, split
 from broker.trace.schema import QUEUE_FULL
 from coverlay import kernel
+from routing.overlay.graph import Overlay
 from sim.compiled.records import KINDS, OUTCOMES
 from sim.compiled.state import Arrays
-
-if TYPE_CHECKING:
-    from sim.compiled.engine import Engine
+from sim.compiled.topology import Topology
+from sim.workloads.arrivals import Timeline
 
 
 class Trace:
@@ -61,7 +61,17 @@ class Trace:
         return found
 
 
-def tables_of(engine: Engine) -> dict[str, pa.Table]:
+class Finished(Protocol):
+    """What an engine has at the end of a run."""
+
+    trace: Trace
+    arrays: Arrays
+    overlay: Overlay
+    topology: Topology
+    timeline: Timeline
+
+
+def tables_of(engine: Finished) -> dict[str, pa.Table]:
     """Everything but the run record."""
     found = engine.trace.tables()
     found["tables"] = trace.to_table("tables", _sizes(engine))
@@ -93,7 +103,7 @@ def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def _sizes(engine: Engine) -> dict[str, Any]:
+def _sizes(engine: Finished) -> dict[str, Any]:
     """Per sample and broker: its clients' subscriptions, then its neighbours' in ascending order."""
     wires, brokers, sizes = engine.arrays.wires, engine.overlay.brokers, engine.arrays.samples
     samples, columns = len(sizes), brokers + len(wires)
@@ -127,7 +137,7 @@ def _mark_useful(useful: Any, parents: Any) -> None:
             useful[parents[row]] = True
 
 
-def _operations(engine: Engine) -> dict[str, Any]:
+def _operations(engine: Finished) -> dict[str, Any]:
     rows = engine.arrays.operations[: engine.arrays.run["operations"][0]]
     kind = rows["kind"].copy()
     kind[: len(engine.timeline.preloaded)] = len(KINDS)  # they are the first requests

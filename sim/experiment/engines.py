@@ -90,7 +90,10 @@ def engine_for(
         return asked, f'run.engine = "{asked}"'
     if asked == "auto" and (at_most <= FEW_MESSAGES or predicted() <= FEW_MESSAGES):
         return "simpy", f"at most {FEW_MESSAGES:,} messages are predicted, which take seconds"
-    from sim.compiled.support import unsupported, unsupported_workload  # imports numba kernels: only when asked for
+    from sim.experiment.compiled_support import (  # imports numba kernels: only when asked for
+        unsupported,
+        unsupported_workload,
+    )
 
     what = unsupported(experiment) or unsupported_workload(experiment, workload)
     if what is None:

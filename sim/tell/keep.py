@@ -25,7 +25,7 @@ from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import run_folder, runs_kept
 from sim.experiment.sweep import SweepResult
 from sim.tell.run_trace import RunTrace
-from sim.tell.story import tell
+from sim.tell.stories import tell
 from sim.tell.study_bounds import write_bounds
 from sim.tell.truth import Truth
 

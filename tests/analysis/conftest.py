@@ -78,7 +78,7 @@ def write_sweep(out: Path) -> None:
 @pytest.fixture(scope="session")
 def analysed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """A small sweep, written, and aggregated once for all tests; in a folder whose name tries to be a pattern."""
-    from analysis.spark.aggregate import analyze
+    from analysis.aggregate import analyze
 
     out = tmp_path_factory.mktemp("sweeps") / "a [b] {c}*"
     write_sweep(out)

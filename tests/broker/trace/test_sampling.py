@@ -93,7 +93,7 @@ def test_the_same_sample_every_time(runs):
 
 @pytest.mark.spark
 def test_every_metric_of_a_sampled_run_is_that_of_the_whole_run(tmp_path):
-    from analysis.spark.aggregate import analyze
+    from analysis.aggregate import analyze
 
     shares = [{"run.sample_decisions": one, "run.sample_deliveries": two} for one, two in ((1, 1), (0.3, 0.25), (0, 0))]
     names = [execute(run, tmp_path).run_id for run in plan({**SWEEP, "case": shares}).runs]

@@ -32,7 +32,7 @@ def test_a_number_that_differs_is_named(sweep):
 @pytest.mark.spark
 def test_spark_agrees_with_the_peers(sweep):
     pytest.importorskip("duckdb")
-    from analysis.spark.aggregate import analyze
+    from analysis.aggregate import analyze
 
     summary = analyze(sweep.out)
     assert not [warning for warning in summary.warnings if "do not trust" in warning]

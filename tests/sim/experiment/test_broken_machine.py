@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis import aggregate
 from analysis.report.page import write_report
 from analysis.report.summary import load
-from analysis.spark import aggregate
 from analysis.spark.traces import find_runs
 from broker.trace import recorder as recording
 from broker.trace.disk import CannotWrite
@@ -100,7 +100,7 @@ def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
 # What happens to the process in the middle of the aggregation, one after the other in one process.
 SCENES = """
 import os, signal, sys, time
-from analysis.spark import aggregate
+from analysis import aggregate
 from sim.cli.main import main
 
 normal = aggregate.aggregated

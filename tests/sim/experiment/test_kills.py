@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis import aggregate
 from analysis.report.page import write_report
 from analysis.report.summary import load
-from analysis.spark import aggregate
 from analysis.spark.traces import find_runs
 from sim.cli.main import main
 from sim.experiment.folder_lock import LOCK

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covering
+from analysis.aggregate import analyze
 from analysis.report.summary import Summary, point_title
-from analysis.spark.aggregate import analyze
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from routing.strategies import STRATEGIES
-from sim.compiled.support import unsupported
+from sim.experiment.compiled_support import unsupported
 from sim.experiment.plan import PlannedRun, plan
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import run_sweep

@@ -15,7 +15,7 @@ from sim.experiment.plan import EXPERIMENT, Plan, load, plan
 from sim.experiment.sweep import run_sweep
 from sim.tell.explain import Explainer
 from sim.tell.run_trace import RunTrace
-from sim.tell.story import story_of
+from sim.tell.stories import story_of
 from tests.sim.tell.checker import Claims
 from tests.sim.tell.own_files import ran
 

@@ -11,7 +11,7 @@ from sim.experiment.plan import EXPERIMENT, load
 from sim.experiment.sweep import SweepResult
 from sim.tell.explain import explain
 from sim.tell.keep import keep
-from sim.tell.story import tell
+from sim.tell.stories import tell
 from tests.sim.tell.own_files import ran
 
 COLUMNS = "broker,time,until,price_lo,price_hi\n"

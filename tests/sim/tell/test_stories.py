@@ -14,7 +14,7 @@ from sim.experiment.plan import load, plan
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace
-from sim.tell.story import tell
+from sim.tell.stories import tell
 
 SCENARIOS = ("stocks", "ads", "jobs", "sensors")
 SMALL = ["workload.subscriptions=120", "workload.events=30", "overlay.brokers=8", "seeds=[1]"]

@@ -12,9 +12,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from analysis import aggregate
+from analysis.aggregate import aggregated, analyze, labels, metric_values
 from analysis.report.summary import FILES, Summary, load
-from analysis.spark import aggregate, parts
-from analysis.spark.aggregate import aggregated, analyze, labels, metric_values
+from analysis.spark import parts
 from analysis.spark.traces import find_runs, read
 from coverlay import CoverlayError
 from sim.experiment.plan import plan

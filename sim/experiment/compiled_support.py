@@ -9,15 +9,11 @@ from covering.curve.emulated import EmulatedIndex
 from covering.curve.keys import greedy_bits
 from routing.strategies import strategy
 from sim.compiled.covers_emulated import WIDEST, fits
+from sim.compiled.records import compiled_as
 from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
 MATCHERS = ("scan", "auto")
-
-
-def compiled_as(name: str) -> str | None:
-    """How the engine decides for a strategy, as the class itself says; None if it cannot."""
-    return vars(strategy(name)).get("compiled_as")
 
 
 def _known_options(method: str) -> tuple[str, ...] | None:
