@@ -12,13 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+import topk
 from routing.filter import Filter
 from topk.first_matches import FirstMatches
+from topk.scan import Scan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Answer = tuple[Ints, Floats, int, int]  # ids and scores, best first; entries compared; nodes looked at
 
+ROW_METHODS = (Scan.name, topk.AUTO)  # of boxes, whose work is that of RowMatcher in both engines
 FEW = 16  # up to this many changes are always applied one by one
 CHANGED_SHARE = 8  # more are too many beyond this part of an index: each then pays for building 8 rows
 

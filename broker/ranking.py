@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topk
-from broker.matchers import IndexMatcher, Matcher, RowMatcher
+from broker.matchers import ROW_METHODS, IndexMatcher, Matcher, RowMatcher
 from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
 from routing.rank import shares
@@ -99,7 +99,7 @@ class BoxRanking(Ranking):
     """Dense boxes: every attribute of every subscription has bounds."""
 
     def new_matcher(self) -> Matcher:
-        if self.method in ("scan", topk.AUTO) and not self.options:
+        if self.method in ROW_METHODS and not self.options:
             return RowMatcher(self.dimensions, self.semantics)
         return super().new_matcher()
 

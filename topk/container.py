@@ -19,6 +19,9 @@ class Subscriptions(ABC):
     """Stored subscriptions by id. Iteration is over ids; a copy shares nothing with its original."""
 
     name: ClassVar[str]
+    calibrated: ClassVar[bool] = (
+        False  # usual enough to be measured whenever prices are; a subclass does not inherit it
+    )
     dimensions: int
 
     @abstractmethod

@@ -51,6 +51,7 @@ class TopKIndex(Subscriptions):
     """
 
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
+    most_attributes: ClassVar[int | None] = None  # that it can index; None: any number
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:

@@ -99,6 +99,7 @@ class Scan(TopKIndex):
     """
 
     name = "scan"
+    calibrated = True
     dynamic = True
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import covering
 import topk
+from broker.matchers import ROW_METHODS
 from covering.auto import AutoIndex
 from covering.contract import CoveringIndex
 from covering.widest_first import sizes
@@ -45,8 +46,6 @@ K = 10
 PARCEL_ROUNDS, PARCELS = 200, 16  # the parcels of a round are all in the socket before one is received
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
-ROW_METHODS = ("scan", "auto")  # rows in their order, see broker/matchers.py
-_ONE_ATTRIBUTE = ("canopy",)
 _SEED, _OTHER_SEED = 1, 2
 
 
@@ -237,7 +236,8 @@ def _catalogue(kind: str, n: int, d: int, seed: int) -> tuple[Any, Any]:
 
 def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed: int) -> Iterator[Task]:
     for n, d in sizes:
-        catalogue, events = _catalogue(kind, n, 1 if name in _ONE_ATTRIBUTE else d, seed)
+        most = getattr(topk.registry(kind)[name], "most_attributes", None)
+        catalogue, events = _catalogue(kind, n, most or d, seed)
         if kind == "boxes" and name in ROW_METHODS:
             ranked = np.argsort(-catalogue.scores, kind="stable")
             task = _rows_task(np.stack([catalogue.lo, catalogue.hi], axis=2)[ranked], events, K)

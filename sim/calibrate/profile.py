@@ -19,20 +19,20 @@ from sim.calibrate.measure import Progress, matchers, messages, searches, tables
 from sim.experiment.toml_text import toml_value
 from sim.machine import machine
 
-USUAL = {
-    "boxes": ("scan", "auto", "sopt-rtree", "ir-tree", "lci-bv"),
-    "predicates": ("scan", "pivot", "be-star", "k-index"),
-    "places": ("scan", "ri-tree"),
-}
+
+def _usual(kind: str) -> list[str]:
+    """The matchers that say themselves that they are to be measured, and what `auto` does."""
+    known = topk.registry(kind)
+    return [name for name in topk.methods(kind) if name == topk.AUTO or vars(known[name]).get("calibrated")]
 
 
 def chosen(methods: str | None) -> tuple[list[str], dict[str, list[str]]]:
     """Which searches and matchers to measure: the usual ones, all, or a list separated by commas."""
-    known = {kind: topk.methods(kind) for kind in USUAL}
+    known = {kind: topk.methods(kind) for kind in topk.KINDS}
     if methods == "all":
         return search_names(), known
     if methods is None:
-        return search_names(), {kind: list(names) for kind, names in USUAL.items()}
+        return search_names(), {kind: _usual(kind) for kind in topk.KINDS}
     wanted = [name.strip() for name in methods.split(",")]
     every = {*search_names(), *(name for names in known.values() for name in names)}
     for name in wanted:

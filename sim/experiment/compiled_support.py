@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import covering
+from broker.matchers import ROW_METHODS
 from covering.curve.emulated import EmulatedIndex
 from covering.curve.keys import greedy_bits
 from routing.strategies import strategy
@@ -12,8 +13,6 @@ from sim.compiled.covers_emulated import WIDEST, fits
 from sim.compiled.records import compiled_as
 from sim.experiment.config import Experiment
 from sim.workloads import Workload
-
-MATCHERS = ("scan", "auto")
 
 
 def _known_options(method: str) -> tuple[str, ...] | None:
@@ -36,7 +35,7 @@ def unsupported(experiment: Experiment) -> str | None:
         (not experiment.links.loss, f"links.loss = {experiment.links.loss}"),
         (broker.queue is None or broker.overflow == "drop", f"broker.overflow = {broker.overflow!r}"),
         (matching.kind == "boxes", f"matching.kind = {matching.kind!r}"),
-        (matching.method in MATCHERS, f"matching.method = {matching.method!r}"),
+        (matching.method in ROW_METHODS, f"matching.method = {matching.method!r}"),
         (not experiment.network_wide, f"matching.scope = {matching.scope!r}"),
         *((False, f"matching.{option} = {value!r}") for option, value in matching.options.items()),
         (not searches or known is not None, f"covering.method = {searching.method!r}"),

@@ -53,6 +53,7 @@ class Canopy(RankedIndex):
     """
 
     name = "canopy"
+    most_attributes = 1
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80
     options = {  # noqa: RUF012
         "depth": "results per event that its lists are made for; deeper lists are made when more are asked for"

@@ -159,6 +159,7 @@ class RITree(TokenTree):
     """
 
     name = "ri-tree"
+    calibrated = True
 
     kernel = staticmethod(search)
     refined = AT_THE_TOP

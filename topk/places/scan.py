@@ -43,6 +43,7 @@ class PlacedScan(PlacedIndex):
     """
 
     name = "scan"
+    calibrated = True
 
     def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         scratch.counts[ENTRIES] += self._store.used

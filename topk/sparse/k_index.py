@@ -155,6 +155,7 @@ class KIndex(SparseIndex):
     """
 
     name = "k-index"
+    calibrated = True
     options: ClassVar[Mapping[str, str]] = {
         **SparseIndex.options,
         "most_values": "whole values of a range up to which it is enumerated; a wider one is in the list for any value",

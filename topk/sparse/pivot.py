@@ -223,6 +223,7 @@ class Pivot(SparseIndex):
     """
 
     name = "pivot"
+    calibrated = True
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
         super().__init__(catalogue, score)

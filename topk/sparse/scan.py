@@ -81,6 +81,7 @@ class SparseScan(SparseIndex):
     """
 
     name = "scan"
+    calibrated = True
     options: ClassVar[Mapping[str, str]] = {**SparseIndex.options, "semantics": SEMANTICS_HELP}
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum", semantics: str = "exact") -> None:

@@ -107,6 +107,7 @@ class IntervalIndex(ABC):
     """One attribute. Static indexes are built once; dynamic ones also insert and delete."""
 
     name: ClassVar[str]
+    calibrated: ClassVar[bool] = False  # as in topk/container.py
     dynamic: ClassVar[bool] = False
     options: ClassVar[Mapping[str, str]] = {}
     _rows: NDArray[Any]  # of a static index, by rank or place

@@ -136,6 +136,7 @@ def _plant(f: Any, offsets: Any, members: Any, data: Any, roots: Any) -> None:
 
 class IRTree(IntervalIndex):
     name = "ir-tree"
+    calibrated = True
     dynamic = True
     options = {"b": "branching factor of the R-trees"}  # noqa: RUF012
 

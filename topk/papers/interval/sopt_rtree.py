@@ -29,6 +29,7 @@ from topk.papers.interval.scored_rtree import ScoredRTree
 
 class SoptRTree(ScoredRTree):
     name = "sopt-rtree"
+    calibrated = True
 
     def _arrange(self, ranked: Entries) -> Entries:
         first, last, slots = to_slots(ranked.lo, ranked.hi)

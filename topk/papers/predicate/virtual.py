@@ -93,6 +93,7 @@ class SciVirtualTable(TableIndex):
 
 class LciVirtual(VirtualIndex):
     name, logarithmic = "lci-bv", True
+    calibrated = True
 
 
 class LciVirtualTable(TableIndex):

@@ -40,6 +40,7 @@ class BEStarTree(BETree):
     """
 
     name = "be-star"
+    calibrated = True
     options: ClassVar[Mapping[str, str]] = {
         **OPTIONS,
         "alpha": "least share of an overflowing bucket that each side of a split must get",
