@@ -35,28 +35,36 @@ def volume(point: Any) -> float:
     return math.prod(sides)
 
 
-def packed(points: Any, built: int, used: int, query: Any) -> Found:
+def packed(index: Any, static: Any, query: Any) -> Found:
     """The tail, then the static part up to the block whose largest box is too small."""
-    slot, probes = scan(points, query, built, used)
+    slot, probes = scan(index._points, query, len(static), index._used)
     if slot >= 0:
         return slot, probes
-    stop = 0
-    while stop < built and volume(points[stop]) >= volume(query):
-        stop += SCAN_BLOCK
-    slot, looked = scan(points, query, 0, min(stop, built))
+    slot, looked = largest_first(index._points, static, query)
     return slot, probes + looked
 
 
-def kdtree(points: Any, built: int, used: int, query: Any) -> Found:
-    """The front, the tail, then the buckets under every node whose maximum dominates, depth first."""
+def largest_first(points: Any, as_built: Any, query: Any) -> Found:
+    stop = 0
+    while stop < len(as_built) and volume(as_built[stop]) >= volume(query):
+        stop += SCAN_BLOCK
+    return scan(points, query, 0, min(stop, len(as_built)))
+
+
+def kdtree(index: Any, static: Any, query: Any) -> Found:
+    """The front, the tail, then the buckets under every node whose maximum dominates, depth first.
+
+    With an ε, a node is left out while the shares of the region below the maxima of those left out stay within it.
+    """
+    points, built, used = index._points, len(static), index._used
     front = min(FRONT, built)
-    level = [points[at : min(at + BUCKET, built)].max(axis=0) for at in range(front, built, BUCKET)]
-    levels = [level]
+    levels = [[static[at : min(at + BUCKET, built)].max(axis=0) for at in range(front, built, BUCKET)]]
     while len(levels[-1]) > BUCKET:
         below = levels[-1]
         levels.append([np.max(below[at : at + BUCKET], axis=0) for at in range(0, len(below), BUCKET)])
-    visited, probes, slot = 0, 0, -1
-    possible = built > 0 and bool((points[:built].max(axis=0) >= query).all())
+    cap = index.node_cap if index.gives_up else min(index.node_cap, max(64, len(levels[0]) // 8))
+    visited, probes, slot, left_out = 0, 0, -1, 0.0
+    possible = built > 0 and bool((static.max(axis=0) >= query).all())
     if possible:
         slot, probes = scan(points, query, 0, front)
         if slot < 0:
@@ -70,9 +78,15 @@ def kdtree(points: Any, built: int, used: int, query: Any) -> Found:
         if not (levels[height][node] >= query).all():
             continue
         visited += 1
-        if visited > max(64, len(levels[0]) // 8):  # rather scan everything
-            slot, looked = scan(points, query, front, built)
+        if visited > cap:
+            if index.gives_up:
+                return -1, probes
+            slot, looked = scan(points, query, front, built)  # rather scan everything
             return slot, probes + looked
+        below = share(index, levels[height][node], query)
+        if index.epsilon > 0.0 and left_out + below <= index.epsilon:
+            left_out += below
+            continue
         if height == 0:
             at = front + BUCKET * node
             slot, looked = scan(points, query, at, min(at + BUCKET, built))
@@ -84,33 +98,58 @@ def kdtree(points: Any, built: int, used: int, query: Any) -> Found:
     return slot, probes
 
 
-def unordered(points: Any, built: int, used: int, query: Any) -> Found:
-    return scan(points, query, 0, used)
+def share(index: Any, most: Any, query: Any) -> float:
+    """The part of a query's region below a maximum, in cells of the grid of the packed words."""
+    quantiser, part = index._fields.quantiser, 1.0
+    top = 2**quantiser.bits - 1
+    for high, low, offset, scale in zip(most, query, quantiser.offset, quantiser.scale, strict=True):
+        codes = [int(min(max((x - offset) * scale, 1.0), top - 1.0)) for x in (high, low)]
+        part *= (codes[0] - codes[1] + 1.0) * (1.0 / (top - codes[1] + 1.0))
+    return part
 
 
-TWINS = {"scan": unordered, "packed": packed, "kdtree": kdtree}
+def budget(index: Any, static: Any, query: Any) -> Found:
+    """The largest boxes, up to the block whose largest is too small."""
+    front = index._points[index._slot_at[: index._held]]
+    place, probes = largest_first(front, front, query)
+    return (int(index._slot_at[place]) if place >= 0 else -1), probes
+
+
+def unordered(index: Any, static: Any, query: Any) -> Found:
+    return scan(index._points, query, 0, index._used)
+
+
+TWINS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "scan": (unordered, {}),
+    "packed": (packed, {}),
+    "kdtree": (kdtree, {}),
+    "kdtree that gives up": (kdtree, {"node_budget": 3}),
+    "kdtree with ε": (kdtree, {"epsilon": 0.2}),
+    "budget": (budget, {"budget": 300}),
+}
 
 
 @pytest.mark.parametrize("attributes", [1, 2, 4])
 @pytest.mark.parametrize("name", TWINS)
 def test_the_witness_and_the_probes_of_a_search_are_those_of_its_twin(name: str, attributes: int) -> None:
+    twin, options = TWINS[name]
     rng = np.random.default_rng(attributes)
     boxes = np.sort(rng.random((5500, attributes, 2)), axis=2)
     boxes[:, :, 1] = np.minimum(boxes[:, :, 1], boxes[:, :, 0] + 0.2)
-    index: Any = covering.create(name, [[0.0, 1.0]] * attributes)
+    index: Any = covering.create(name.split()[0], [[0.0, 1.0]] * attributes, **options)
     index.add_many(np.arange(5000), boxes[:5000])
     for number in range(5000, len(boxes)):  # some of them stay behind the static part
         index.add(number, boxes[number])
-    built = getattr(index, "_built", 0)
-    assert name == "scan" or 4000 < built < index._used
+    static = index._points[: getattr(index, "_built", 0)].copy()
+    assert twin in (unordered, budget) or 4000 < len(static) < index._used
+    index.remove_many(range(0, 5500, 13))  # most of them from the static part, whose bounds stay
     shrunk = boxes[::11] + rng.choice([0.0, 0.005, 0.05], (500, 1, 1)) * [1.0, -1.0]
-    asked = np.sort(shrunk, axis=2)
     hits = 0
-    for box in asked:
+    for box in np.sort(shrunk, axis=2):
         query = np.stack([-box[:, 0], box[:, 1]], axis=1).ravel()
         before = index.stats.probes
         witness, probes = index.find_cover(box), index.stats.probes - before
-        slot, looked = TWINS[name](index._points, built, index._used, query)
+        slot, looked = twin(index, static, query)
         assert probes == looked
         assert (witness is None) == (slot < 0)
         if slot >= 0:
