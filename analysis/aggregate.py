@@ -163,10 +163,8 @@ def labels(run: Run) -> dict[str, Any]:
     """What a run is called in tables: how it routes, and on which overlay."""
     routing, covering, overlay = (run.parameters.get(name, {}) for name in ("routing", "covering", "overlay"))
     epsilon = covering.get("epsilon")
-    # Earlier versions did not record whether a search may miss; then every option counts as a reason.
-    options = (value not in ([], {}) for key, value in covering.items() if key not in {"method", "epsilon", "recall"})
-    if epsilon == 0 and run.record.get("may_miss", covering.get("method") == "budget" or any(options)):
-        epsilon = None  # not exact, though no single ε says so
+    if epsilon == 0 and run.record.get("may_miss") is not False:
+        epsilon = None  # not exact, though no single ε says so; or an earlier version did not record it
     return {
         "strategy": str(routing.get("strategy", "")),
         "mode": str(routing.get("mode", "")),
