@@ -33,7 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.budget import BudgetIndex
-from covering.contract import CoveringIndex, Floats
+from covering.contract import CoveringIndex
+from covering.given import Floats
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
 from covering.slot_table import Id

@@ -28,7 +28,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.contract import NO_SLOT, CoveringIndex, Floats, Slots, check_limit, checked_domain
+from covering.contract import NO_SLOT, CoveringIndex, Slots
+from covering.given import Floats, check_limit, checked_domain
 from covering.packed import find_largest_first, volumes
 from covering.packed_words import SCAN_BLOCK, Fields, pack_stored
 from covering.slot_table import Id

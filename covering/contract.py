@@ -21,44 +21,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from covering.given import FINE, Floats, checked_domain, coerced, complaint, to_point, to_points
 from covering.slot_table import Id, Ids, ordered, plain, plain_all
 from covering.stats import Stats, Touches
 from coverlay import CoverlayError, kernel, quoted
 
-Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 NO_SLOT = -1
 BATCH = 128  # boxes that `add_uncovered` compares with each other: half a microsecond each
 _FIRST_CAPACITY = 16  # slots allocated for the first entry
 _GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bounds, rules out doubling
-
-
-_FINE, _NAN, _INVERTED = 0, 1, 2
-
-
-@kernel
-def _to_point(box: Floats, point: Floats) -> int:
-    """Write the dominance point of `box`; report what is wrong with the box, if anything."""
-    for j in range(box.shape[0]):
-        lo, hi = box[j, 0], box[j, 1]
-        if np.isnan(lo) or np.isnan(hi):
-            return _NAN
-        if lo > hi:
-            return _INVERTED
-        point[2 * j] = -lo
-        point[2 * j + 1] = hi
-    return _FINE
-
-
-@kernel
-def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
-    """Write the dominance points of all boxes; (what is wrong, which box) of the first bad one."""
-    for i in range(boxes.shape[0]):
-        wrong = _to_point(boxes[i], points[i])
-        if wrong != _FINE:
-            return wrong, i
-    return _FINE, 0
 
 
 @kernel
@@ -71,37 +44,6 @@ def _dominated_before(points: Floats) -> Slots:
                 found[i] = j
                 break
     return found
-
-
-def _numbers(given: ArrayLike) -> Floats:
-    """An array of floats; TypeError, ValueError or OverflowError if the values are no numbers."""
-    array = np.asarray(given)
-    texts = array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
-    if texts or array.dtype.kind not in "biufO":  # neither text that looks like a number nor a date is one
-        raise TypeError
-    return np.asarray(array, dtype=np.float64)
-
-
-def checked_domain(domain: ArrayLike) -> Floats:
-    """A domain as a (d, 2) array; CoverlayError if it is not one."""
-    try:
-        bounds = _numbers(domain).copy()
-    except (TypeError, ValueError, OverflowError):
-        raise CoverlayError(f"domain {quoted(domain)} must be a (d, 2) array of numbers") from None
-    if bounds.shape == (2,):  # one attribute
-        bounds = bounds.reshape(1, 2)
-    if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.shape[0] == 0:
-        raise CoverlayError(f"domain of shape {bounds.shape} must be (d, 2): one [lo, hi] per attribute")
-    for j, (lo, hi) in enumerate(bounds.tolist()):
-        if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
-            raise CoverlayError(f"domain bounds [{lo}, {hi}] of attribute {j} must be finite with lo ≤ hi")
-    return bounds
-
-
-def check_limit(option: str, value: object) -> None:
-    """CoverlayError unless the value can limit the work of a search."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise CoverlayError(f"{option} {value!r} must be a whole number of at least 1")
 
 
 class CoveringIndex:
@@ -384,11 +326,11 @@ class CoveringIndex:
             or box.shape != self._shape
             or not box.flags.c_contiguous
         ):
-            box = self._coerced(box, self._shape, "(d, 2)")
+            box = coerced(box, self._shape, "(d, 2)")
         point = np.empty(2 * self.attributes)
-        wrong = _to_point(box, point)
-        if wrong != _FINE:
-            raise CoverlayError(_complaint(wrong, box))
+        wrong = to_point(box, point)
+        if wrong != FINE:
+            raise CoverlayError(complaint(wrong, box))
         return point
 
     def _points_of(self, boxes: ArrayLike) -> Floats:
@@ -398,38 +340,12 @@ class CoveringIndex:
             raise CoverlayError(f"boxes {quoted(boxes)} must be a (n, d, 2) array of numbers") from None
         if rows.size == 0 and (rows.ndim == 1 or rows.shape[1:] == self._shape):
             return np.empty((0, 2 * self.attributes))
-        rows = self._coerced(boxes, (len(rows) if rows.ndim else 0, *self._shape), "(n, d, 2)")
+        rows = coerced(boxes, (len(rows) if rows.ndim else 0, *self._shape), "(n, d, 2)")
         points = np.empty((len(rows), 2 * self.attributes))
-        wrong, which = _to_points(rows, points)
-        if wrong != _FINE:
-            raise CoverlayError(_complaint(wrong, rows[which]))
+        wrong, which = to_points(rows, points)
+        if wrong != FINE:
+            raise CoverlayError(complaint(wrong, rows[which]))
         return points
-
-    def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
-        try:
-            array = _numbers(box)
-        except (TypeError, ValueError, OverflowError):
-            raise CoverlayError(f"box {quoted(box)} must be a {meaning} array of numbers") from None
-        if self.attributes == 1:
-            array = _with_brackets(array, len(shape))
-        if array.shape != shape:
-            raise CoverlayError(
-                f"box of shape {array.shape} must have shape {meaning} with d = {self.attributes}: "
-                "one closed [lo, hi] per attribute"
-            )
-        return np.ascontiguousarray(array)
-
-
-def _with_brackets(array: Floats, dimensions: int) -> Floats:
-    """Boxes of one attribute, given as pairs of bounds or as single values, with all their brackets."""
-    if array.ndim == dimensions - 2:
-        array = np.stack([array, array], axis=-1)
-    return array[..., None, :] if array.ndim == dimensions - 1 else array
-
-
-def _complaint(wrong: int, box: Floats) -> str:
-    rule = "NaN is not a bound" if wrong == _NAN else "lo must not exceed hi"
-    return f"box {box.tolist()} is not valid: {rule}"
 
 
 @kernel

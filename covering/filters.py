@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import covering
-from covering.contract import CoveringIndex, Floats
+from covering.contract import CoveringIndex
+from covering.given import Floats
 from covering.residue import EMPTY, Residue
 from covering.slot_table import Id, ordered
 from covering.stats import Stats, Touches, boxes_per_page, footprint, pages_and_trips

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from covering.contract import Floats
+from covering.given import Floats
 from covering.subtraction import PIECES, left_over
 from coverlay import kernel
 

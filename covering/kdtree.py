@@ -37,7 +37,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots, check_limit
+from covering.contract import Slots
+from covering.given import Floats, check_limit
 from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.packed import volumes
 from covering.packed_words import (

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.contract import Floats, Slots
+from covering.contract import Slots
+from covering.given import Floats
 from coverlay import kernel
 
 BUCKET = 64  # points per leaf and children per node: one vectorised block

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots
+from covering.contract import Slots
+from covering.given import Floats
 from covering.packed_words import FIRST, SCAN_BLOCK, pack, scan_fields
 from covering.static_with_tail import StaticWithTail
 from coverlay import kernel

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.contract import CoveringIndex, Floats, Slots
+from covering.contract import CoveringIndex, Slots
+from covering.given import Floats
 from covering.packed_words import Fields, covered_by_fields, pack_stored
 
 

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covering.contract import Floats, Slots
+from covering.contract import Slots
+from covering.given import Floats
 from covering.quantiser import Quantiser
 from coverlay import kernel
 

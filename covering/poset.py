@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import NO_SLOT, CoveringIndex, Floats, Slots, covered_slots
+from covering.contract import NO_SLOT, CoveringIndex, Slots, covered_slots
+from covering.given import Floats
 from covering.packed_words import dominates
 from coverlay import kernel
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covering.contract import Floats
+from covering.given import Floats
 from coverlay import CoverlayError
 
 WORD = 64  # bits of a machine word

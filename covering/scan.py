@@ -7,7 +7,8 @@ entry looked at.
 
 from __future__ import annotations
 
-from covering.contract import CoveringIndex, Floats, Slots
+from covering.contract import CoveringIndex, Slots
+from covering.given import Floats
 from coverlay import kernel
 
 

@@ -17,7 +17,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots
+from covering.contract import Slots
+from covering.given import Floats
 from covering.packed_points import PackedPoints
 
 TAIL_LEAST = 1024  # entries below which scanning all costs less than any structure saves

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from covering.contract import Floats
+from covering.given import Floats
 from coverlay import kernel
 
 GAVE_UP = -1

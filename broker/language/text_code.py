@@ -23,7 +23,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from covering.contract import Floats
+from covering.given import Floats
 from coverlay import CoverlayError
 
 DIGITS = 6  # bytes per coordinate: the most that a float64 holds exactly in base 257

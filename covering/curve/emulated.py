@@ -19,10 +19,11 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots, check_limit
+from covering.contract import Slots
 from covering.curve import theory
 from covering.curve.keys import Bits, Codes, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
+from covering.given import Floats, check_limit
 from covering.packed_points import PackedPoints
 from covering.packed_words import dominating
 from covering.quantiser import Quantiser

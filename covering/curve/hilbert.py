@@ -7,8 +7,8 @@ Faloutsos and Saltz, TKDE 2001: proportional to the surface), and where points o
 
 from __future__ import annotations
 
-from covering.contract import Floats
 from covering.curve.zorder import ZorderIndex
+from covering.given import Floats
 from covering.scan import scan_one
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.contract import Floats
 from covering.curve.keys import Codes, Words, interleave, mirror
+from covering.given import Floats
 from coverlay import kernel
 
 

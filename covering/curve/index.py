@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import CoveringIndex, Floats, Slots
+from covering.contract import CoveringIndex, Slots
 from covering.curve.hilbert_keys import key_rows
 from covering.curve.keys import Bits, Codes, Words, default_bits, mirror
 from covering.curve.sfc_array import SfcArray
+from covering.given import Floats
 from covering.quantiser import Quantiser
 from coverlay import CoverlayError
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from covering.contract import Floats
+from covering.given import Floats
 from covering.quantiser import WORD
 from coverlay import Key, kernel
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.contract import Floats, Slots
+from covering.contract import Slots
 from covering.curve.index import ExactCurveIndex
 from covering.curve.keys import Words, interleave, mirror
 from covering.curve.sfc_array import BLOCK, Arrays, locate
+from covering.given import Floats
 from covering.packed_words import dominates
 from coverlay import kernel
 

@@ -22,13 +22,14 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import NO_SLOT, Floats, check_limit
+from covering.contract import NO_SLOT
 from covering.curve import theory
 from covering.curve.bigmin import jump_to_covers
 from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
 from covering.curve.keys import Bits, Codes, Words, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
+from covering.given import Floats, check_limit
 from covering.packed_words import dominates
 from covering.quantiser import WORD
 from coverlay import CoverlayError, Key, kernel

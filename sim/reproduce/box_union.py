@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats
+from covering.given import Floats
 from covering.subtraction import GAVE_UP, left_over
 from coverlay import CoverlayError, kernel
 
