@@ -4,7 +4,7 @@
     index.add(7, [[0, 50], [1990, 2004]])
     index.find_cover([[0, 30], [1998, 2000]])   # 7: a witness, never just True
 
-- `contract`: what every method offers; `given` (boxes, checked), `slot_table` (ids to slots) and `stats` are parts of it
+- `contract`: what every method offers; `given` (checks of boxes), `slot_table` (ids to slots), `stats` are parts of it
 - `scan`, `poset`: baselines; `packed`, `kdtree` (with `kdtree_build`): exact, over `static_with_tail`, `packed_points`
   and `packed_words`
 - `budget`: approximate, only the largest boxes; `auto`: chooses among these
