@@ -1,9 +1,8 @@
 """From the traces of a sweep to its results: the Spark side of the laboratory.
 
-One Spark job of two stages aggregates the whole sweep (parts.py). The first counts parts of tables where Spark sends
-them, the second adds up the counts of a run and computes its metrics. Reading takes most of the time, and is divided by
-row groups; only counts are shuffled. Only aggregates reach the driver: a value per run and metric, and per broker and
-link of one run per point. Statistics over seeds are computed from these.
+Metrics and pictures are SQL over the trace tables (spark/metrics), made into DataFrames by spark/frames.py. Here they
+are computed, a query for all metrics and one for each picture. Only these small frames reach the driver: a row per run,
+and per broker, link, missed cover and moment of one run per point. Statistics over seeds are computed from them.
 
 Results, in `<out>/results`, a folder that is replaced as a whole: the frames of a Summary, each as Parquet and CSV
 (report.summary.FILES has their names), notes.json, and digests.json: of the results, and of the runs they come from.
@@ -14,79 +13,92 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
-from analysis.report.summary import (
-    FILES,
-    LABELS,
-    SIMPLE_ENTRIES,
-    Summary,
-    family,
-    is_exact,
-    is_plain_covering,
-    is_simple,
-)
+from analysis.report.effects import baselines
+from analysis.report.factors import factors_of
+from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary
 from analysis.spark import statistics
+from analysis.spark.frames import Frames
+from analysis.spark.jobs import finished
 from analysis.spark.metrics import CATALOGUE
-from analysis.spark.metrics.counts import parameter
-from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
-from analysis.spark.session import context, lost
-from analysis.spark.traces import Run, Sweep, canonical, find_runs
+from analysis.spark.records import is_older, parameter
+from analysis.spark.session import lost, session
+from analysis.spark.traces import Run, Sweep, canonical, compacted, find_runs, missing_tables
 from analysis.spark.verify import damages, write_digests
+from broker.trace.buckets import RELATIVE_ERROR
 from broker.trace.disk import CURE, remove_leftovers, replaced_folder, writing
 from broker.trace.schema import FACTS, MUST_BE_ZERO
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 Progress = Callable[[str], None]
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark takes longer than reading
-TASK_BYTES = 16 * 2**20  # that a task reads; less if cores would be idle,
-LEAST_BYTES = 2**20  # but never less: reading this takes as long as starting a Python process
+UNSEEN = "FAILED_READ_FILE.FILE_NOT_EXIST"  # Spark's name for a file that is gone, or that only others see
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's message too
-TICK = 2.0  # seconds between two progress reports
+SAID_BY_US = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?) SQLSTATE")  # by raise_error in a query
 # Columns of a run's record that are kept beside its metrics.
-_RECORD_COLUMNS = ("experiment", "seed", "engine", "trace_hash", "brokers", "subscriptions", "active", "events")
-_LATER_COLUMNS = ("made", "machine")  # empty in traces of earlier versions
+_EVERY = ("experiment", "seed", "engine", "trace_hash", "brokers", "subscriptions", "active", "events")
+_LATER = ("made", "machine")  # empty in traces of earlier versions
+RECORD_COLUMNS = (*FACTS, *_EVERY, *_LATER, SIMPLE_ENTRIES)
+# What the report draws: the query of each frame of a Summary, and what its rows are sorted by within a run.
+PICTURES = {
+    "brokers": ("drawn_brokers", ["broker"]),
+    "links": ("drawn_links", ["broker", "neighbour"]),
+    "misses": ("drawn_misses", ["rank"]),
+    "times": ("drawn_times", ["broker", "start"]),
+}
 
 
 def analyze(out: Path, master: str | None = None, progress: Progress | None = None) -> Summary:
     """Aggregate every run below `out` on Spark, write the results, and return them."""
     say = progress or _silent
-    sweep = find_runs(out)
+    sweep = compacted(find_runs(out, say), say)
     for warning in sweep.warnings:
         say(warning)
     say("starting Spark")
-    spark = context(master, quick=sweep.nbytes < QUICK_BYTES)
+    spark = session(master, quick=sweep.nbytes < QUICK_BYTES)
     many = len(sweep.runs)
-    say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.master})")
+    say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
     try:
         found = aggregated(spark, sweep, say)
+    except CoverlayError:
+        raise
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
-        cause = _cause(error, spark, sweep)
+        cause = _cause(error, sweep)
         if cause is None:
             raise
         raise CoverlayError(cause) from error
-    summary = _summary(sweep, found)
+    summary = _summary(sweep, **found)
     say("writing results")
     _write(summary, sweep)
     return summary
 
 
-def _cause(error: Exception, spark: SparkContext, sweep: Sweep) -> str | None:
+def _cause(error: Exception, sweep: Sweep) -> str | None:
     """Why Spark failed and how to go on; None if it was a bug of ours."""
     go_on = f"the traces are kept: `coverlay analyze {sweep.out}` starts over"
-    if lost(spark):
+    if lost():
         return f"Spark's Java process ended in the middle of the aggregation, killed or out of memory; {go_on}"
+    if UNSEEN in str(error) and not any(missing_tables(run.folder) for run in sweep.runs):
+        shared = "it must be on storage that this machine and all workers see under the same path"
+        return f"a worker does not find files of {sweep.out} that this machine finds: {shared}"
     if NO_SPACE in str(error):
         where = "make room, or name another place in SPARK_LOCAL_DIRS"
         return f"Spark found no space left for its temporary files: {where}; {go_on}"
+    if said := SAID_BY_US.search(str(error)):
+        return f"{said[1]}; {go_on}"
     return next((sentence for run in sweep.runs for sentence in damages(run.folder)), None)
 
 
@@ -94,35 +106,28 @@ def _silent(_: str) -> None:
     """Progress that is not shown."""
 
 
-def aggregated(spark: SparkContext, sweep: Sweep, say: Progress = _silent) -> list[Found]:
-    """What the traces of every run say, in the order of the runs."""
-    parts = list(parts_of(sweep.runs, {run.name for run in representatives(sweep.runs)}))
-    tasks = _tasks(parts, spark.defaultParallelism)
-    counted = spark.parallelize(tasks, len(tasks)).flatMap(count_task)
-    found = counted.groupByKey(min(len(tasks), len(sweep.runs))).map(conclude_run)
-    by_name = {run.run: run for run in _collected(spark, found, say)}
-    return [by_name[run.name] for run in sweep.runs]
+def aggregated(spark: SparkSession, sweep: Sweep, say: Progress = _silent) -> dict[str, pd.DataFrame]:
+    """`values`: a row per run, a column per metric; and the frames of PICTURES. Runs are in the order of the sweep."""
+    frames = Frames(spark, sweep, drawn=[run.name for run in representatives(sweep.runs)])
+    queries = {"values": frames.metrics(), **{name: frames[query] for name, (query, _) in PICTURES.items()}}
+
+    def compute() -> dict[str, pd.DataFrame]:
+        # All at once: one alone would leave cores idle at its end.
+        with frames.shared(), ThreadPoolExecutor(len(queries)) as pool:
+            return dict(
+                zip(queries, pool.map(lambda frame: frame.toArrow().to_pandas(), queries.values()), strict=True)
+            )
+
+    context = spark.sparkContext
+    found = finished(context, compute, lambda: say(_how_far(context)))
+    place = {run.name: i for i, run in enumerate(sweep.runs)}
+    keys = {"values": [], **{name: keys for name, (_, keys) in PICTURES.items()}}
+    return {name: _sorted(frame, place, keys[name]) for name, frame in found.items()}
 
 
-def _tasks(parts: list[Part], cores: int) -> list[list[Part]]:
-    """The parts shared out by size, those of one run next to each other."""
-    total = sum(part.nbytes for part in parts)
-    number = min(len(parts), max(cores, total // TASK_BYTES), 1 + total // LEAST_BYTES)
-    tasks: list[list[Part]] = [[] for _ in range(number)]
-    before = 0
-    for part in parts:
-        tasks[min(before * number // max(total, 1), number - 1)].append(part)
-        before += part.nbytes
-    return [task for task in tasks if task]
-
-
-def _collected(spark: SparkContext, found: Any, say: Progress) -> list[Found]:
-    """What Spark found; reports progress every TICK seconds."""
-    with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(found.collect)
-        while not wait([job], TICK).done:
-            say(_how_far(spark))
-        return job.result()
+def _sorted(frame: pd.DataFrame, place: dict[str, int], keys: list[str]) -> pd.DataFrame:
+    order = frame.assign(place=frame["run"].map(place)).sort_values(["place", *keys]).index
+    return frame.loc[order].reset_index(drop=True)
 
 
 def _how_far(spark: SparkContext) -> str:
@@ -132,31 +137,22 @@ def _how_far(spark: SparkContext) -> str:
     return f"{done} of {tasks} tasks of this stage"
 
 
-def _summary(sweep: Sweep, found: list[Found]) -> Summary:
+def _summary(sweep: Sweep, values: pd.DataFrame, **pictures: pd.DataFrame) -> Summary:
     """The small frames of a sweep."""
-    rows = metric_values(sweep, found)
-    runs = _run_frame(sweep, rows)
+    rows = metric_values(sweep, values)
+    runs = _run_frame(sweep, values)
     points = _labelled(sweep, statistics.over_seeds(rows))
-    differences = _labelled(sweep, statistics.paired(rows, _baselines(sweep)))
-    brokers, links, misses, times = (_frame(found, name) for name in ("brokers", "links", "misses", "times"))
     notes = tuple(_warnings(sweep, runs))
-    return Summary(sweep.out, runs, points, differences, brokers, links, misses, times, notes)
+    summary = Summary(sweep.out, runs, points, pd.DataFrame(), **pictures, warnings=notes)
+    compared = baselines(summary.order, factors_of(summary))
+    return replace(summary, differences=_labelled(sweep, statistics.paired(rows, compared)))
 
 
-def metric_values(sweep: Sweep, found: list[Found]) -> pd.DataFrame:
+def metric_values(sweep: Sweep, values: pd.DataFrame) -> pd.DataFrame:
     """run, point, seed, metric, value."""
-    rows = [
-        (run.name, canonical(run.point), run.record["seed"], metric, value)
-        for run, its in zip(sweep.runs, found, strict=True)
-        for metric, value in its.values.items()
-    ]
-    return pd.DataFrame(rows, columns=["run", "point", "seed", "metric", "value"])
-
-
-def _frame(found: list[Found], name: str) -> pd.DataFrame:
-    """One frame of all runs that are drawn."""
-    frames = [pd.DataFrame({"run": its.run, **columns}) for its in found if (columns := getattr(its, name))]
-    return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    known = pd.DataFrame([(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs])
+    known.columns = ["run", "point", "seed"]
+    return known.merge(values, on="run", validate="1:1").melt(["run", "point", "seed"], None, "metric", "value")
 
 
 def labels(run: Run) -> dict[str, Any]:
@@ -175,20 +171,19 @@ def labels(run: Run) -> dict[str, Any]:
     }
 
 
-def _run_frame(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
-    wide = rows.pivot(index="run", columns="metric", values="value")[list(CATALOGUE)]
+def _run_frame(sweep: Sweep, values: pd.DataFrame) -> pd.DataFrame:
     left = [
         {
             "run": run.name,
             "point": canonical(run.point),
             **labels(run),
-            **{name: run.record[name] for name in _RECORD_COLUMNS},
-            **{name: run.record.get(name) or "" for name in _LATER_COLUMNS},
+            **{name: run.record[name] for name in _EVERY},
+            **{name: run.record.get(name) or "" for name in _LATER},
             SIMPLE_ENTRIES: run.record.get(SIMPLE_ENTRIES),
         }
         for run in sweep.runs
     ]
-    return pd.DataFrame(left).merge(wide, left_on="run", right_index=True, validate="1:1")
+    return pd.DataFrame(left).merge(values, on="run", validate="1:1")
 
 
 def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
@@ -197,18 +192,6 @@ def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
         frame.insert(1, name, [by_point[point][name] for point in frame["point"]])
     frame["unit"] = [CATALOGUE[name].unit for name in frame["metric"]]
     return frame.sort_values(["point", "metric"], ignore_index=True)
-
-
-def _baselines(sweep: Sweep) -> dict[str, str]:
-    """The point that each point is compared with: exact covering in its family, else simple routing, else
-    the family's first point. A point that is alone in its family is its own baseline."""
-    best: dict[str, tuple[bool, bool, str]] = {}  # by family; the least is the baseline
-    for run in sweep.runs:
-        name, have = family(run.point), labels(run)
-        exact = is_plain_covering(have) and is_exact(have)
-        mine = not exact, not is_simple(have), canonical(run.point)
-        best[name] = min(best.get(name, mine), mine)
-    return {canonical(run.point): best[family(run.point)][2] for run in sweep.runs}
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:
@@ -246,6 +229,16 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
         found.append(
             f"the oracle judged a sample of the events, in one run {100 * least:.3g} %; its counts are of that sample "
             "(run.sample_oracle = 1 judges all)"
+        )
+    if any(pq.read_metadata(run.path("deliveries_rest")).num_rows for run in sweep.runs):
+        found.append(
+            "percentiles of latencies are the middle of a bucket, within "
+            f"{100 * RELATIVE_ERROR:.1f} %, where deliveries were sampled (run.sample_deliveries)"
+        )
+    if older := [run.name for run in sweep.runs if is_older(run)]:
+        found.append(
+            f"an earlier version of Coverlay wrote {len(older)} of these runs (e.g. {older[0]}): when events were "
+            "published, and what existed before time 0, was counted from its tables"
         )
     if (runs["capped"] > 0).any():
         found.append("a probe cap or a budget ended some covering searches early, which costs recall")

@@ -2,10 +2,12 @@
 
     results = analysis.load("out/demo")        # or what sim.run returned
     analysis.table(results)                    # pandas, a row per setting: how it routes, then every metric's mean
-    analysis.differences(results)              # pandas, paired differences to the baseline, with intervals
+    analysis.differences(results)              # pandas, paired differences by factor, with intervals
+    analysis.compare("out/old", "out/new")     # what differs, paired; by="overlay.file" within one folder
     analysis.advice(results)                   # pandas, the advised ε per setting of everything else
     analysis.trace("out/demo", "deliveries")   # Spark, a row per delivery of every run
-    analysis.metric("out/demo", "entries")     # Spark, a row per run
+    analysis.metric("out/demo", "entries")     # Spark, a row per run: run and entries
+    analysis.metrics("out/demo")               # Spark, a row per run: run and every metric
 
 Every function takes results or the folder that holds them.
 """
@@ -16,19 +18,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from html import escape
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis import aggregate
 from analysis.report import advisor, shown_settings, summary
-from analysis.report.sentences import about_sweep
+from analysis.report.compare import Comparison, compare_by, compare_results
+from analysis.report.page import begin
 from analysis.report.summary import Summary
+from analysis.report.table import answering
 from analysis.report.table import table as shown_table
-from analysis.spark import metrics, traces
+from analysis.report.truth import about_truth
+from analysis.spark import metrics as catalogue
+from analysis.spark import traces
+from analysis.spark.frames import Frames
 from analysis.spark.session import session
+from broker.trace.disk import folder_at
 from broker.trace.schema import ALL
 from coverlay import CoverlayError, quoted, unknown_name
 
@@ -58,7 +64,7 @@ def load(out: str | Path) -> Results:
 def table(results: Given, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """One row per setting, in reading order: strategy, epsilon, other swept keys, then means over seeds."""
     have = _results(results)
-    names = list(columns) if columns is not None else list(metrics.CATALOGUE)
+    names = list(columns) if columns is not None else list(catalogue.CATALOGUE)
     rows = []
     for point in have.order:
         labels, values = have.labels(point), json.loads(point)
@@ -66,13 +72,13 @@ def table(results: Given, columns: Sequence[str] | None = None) -> pd.DataFrame:
         if not summary.is_covering(labels):
             row["epsilon"] = float("nan")
         row |= {key: values.get(key) for key in have.other_swept}
-        row |= {name: have.mean(point, metrics.metric(name).name) for name in names}
+        row |= {name: have.mean(point, catalogue.metric(name).name) for name in names}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def differences(results: Given) -> pd.DataFrame:
-    """Paired differences to the baseline of each family: mean, 95 % interval, effect size, `differs`."""
+    """Paired differences by factor, to the baseline of each setting: mean, 95 % interval, effect size, `differs`."""
     return _results(results).differences
 
 
@@ -88,23 +94,40 @@ def advice(results: Given) -> pd.DataFrame:
 
 
 def trace(results: Given, name: str, master: str | None = None) -> DataFrame:
-    """One table of the traces of all runs as a Spark DataFrame; the column `run` has the run's name."""
+    """One table of the traces of all runs as a lazy Spark DataFrame; the column `run` has the run's name."""
     if name not in ALL:
         raise unknown_name("trace table", name, ALL)
     sweep = traces.find_runs(_folder(results))
     if not any(run.has(name) for run in sweep.runs):
         raise CoverlayError(f"no run in {_folder(results)} has the table {name}")
-    return traces.read(session(master), sweep, name)
+    return Frames(session(master), sweep)[name]
+
+
+def metrics(results: Given, master: str | None = None) -> DataFrame:
+    """Every metric, from the traces, as a lazy Spark DataFrame: a row per run, a column per metric."""
+    return Frames(session(master), traces.find_runs(_folder(results))).metrics()
 
 
 def metric(results: Given, name: str, master: str | None = None) -> DataFrame:
-    """One metric of every run, computed from the traces: a Spark DataFrame of run and value."""
-    metrics.metric(name)  # an unknown name is an error, before Spark starts
-    sweep = traces.find_runs(_folder(results))
-    spark = session(master)
-    found = aggregate.aggregated(spark.sparkContext, sweep)
-    values = [(its.run, None if isnan(its.values[name]) else its.values[name]) for its in found]
-    return spark.createDataFrame(values, f"run string, `{name}` double")
+    """One metric as a lazy Spark DataFrame of run and value; Spark reads only the tables that it needs."""
+    catalogue.metric(name)  # an unknown name is an error, before Spark starts
+    return metrics(results, master).select("run", name)
+
+
+def compare(*results: Given, by: str | None = None, metrics: Sequence[str] | None = None) -> Comparison:
+    """What differs between results, the first being the baseline; with `by`, between the values of one swept key.
+
+    `.table` is a pandas frame (setting, of, metric, a, b, n, difference, low, high, verdict), `.settings` what else
+    differs, `.equal` whether every run has its equal.
+    """
+    if by is not None:
+        if len(results) != 1:
+            raise CoverlayError(f"by = {quoted(by)} compares settings of one result; {len(results)} are given")
+        return compare_by(_results(results[0]), by, metrics or ())
+    names = [str(_folder(given)) for given in results]
+    if len(set(names)) < len(names):
+        raise CoverlayError(f"the same results are given twice: {', '.join(names)}")
+    return compare_results({name: _results(given) for name, given in zip(names, results, strict=True)}, metrics or ())
 
 
 def _results(given: Given) -> Summary:
@@ -116,17 +139,19 @@ def _folder(given: Given) -> Path:
         return given.out
     if not isinstance(given, str | Path):
         raise CoverlayError(f"results are {quoted(given)}; give what sim.run returned, or the folder that it wrote")
-    return Path(given)
+    return folder_at(given)
 
 
 def as_html(results: Summary) -> str:
     """Results as a notebook shows them: the answer in words, the table, and where the page is."""
-    points = shown_settings.rows(results, ())
-    shown = shown_table(results, points=points)
+    points, begun = shown_settings.rows(results, ()), begin(results)
+    shown = shown_table(begun.effects, answering(begun.effects, begun.answer.metrics), points)
     head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
     notes = [f"Note: {warning}." for warning in results.warnings]
-    words = " ".join([*about_sweep(results), shown_settings.left_out(results, points), *notes])
+    words = " ".join(
+        [*map(str, begun.answer.sentences), about_truth(results), shown_settings.left_out(results, points), *notes]
+    )
     page = results.out / "report.html"
     where = f"page: {page}" if page.is_file() else f"`coverlay report {results.out}` writes the page"
     body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -8,3 +8,20 @@
 - `ranked_visit`: the k best of the whole network; `outages`, `recovery`: faults, and how brokers agree again
 - `work`, `profiles/`: what counted work costs; `trace/`: what a run records
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker.transport import Work, register_service
+
+__all__ = ["Work", "register_service"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from broker import transport
+
+        return getattr(transport, name)
+    raise AttributeError(f"module 'broker' has no attribute {name!r}")

@@ -7,18 +7,21 @@ outbox until the service ends. Trace rows are written when it begins, with the t
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import Literal
 
 from broker.around import NetworkAround
 from broker.messages import ABOUT_EVENTS, Control, Message, Publication, Reply, Sync
 from broker.ranked_visit import Visits
-from broker.tables import LocalTable, takes_in
+from broker.tables import LinkTable, LocalTable, takes_in
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
-from broker.transport import Link, Server, service_model
+from broker.transport import Link, Server, Work, service_model
 from broker.tree_part import TreePart
 from broker.work import control_time, event_time, matching_time, tables_time
 from routing.contract import Search
 from routing.filter import Filter
 from routing.ledger import Kind
+from routing.overlay.trees import Tree
 
 KIND_NAMES = {kind: kind.name.lower() for kind in Kind}  # as the trace spells them
 
@@ -35,8 +38,11 @@ class Broker:
         self.operation = 0  # the request whose messages are being handled, for the trace
         self.nothing = Filter.of_box(settings.routing.domain)  # for messages that need a filter which nobody reads
         self.local = self._empty_table()
-        self.parts = {name: TreePart(self, tree) for name, tree in network.trees.items()}
-        self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
+        self.parts: dict[int, TreePart] = {}
+        for name, tree in network.trees.items():
+            self.parts[name] = TreePart(self, tree)
+        self._follows_events = settings.ranked is not None or settings.failover is not None
+        self._service = service_model(settings.service, network.stream(f"service/{number}"))
         self._prices = settings.prices
         self._searching = 0.0  # time spent on searches for the current message
         self._processing = False
@@ -61,11 +67,23 @@ class Broker:
     def forget(self) -> None:
         """Lose everything that was in memory."""
         self.local = self._empty_table()
+        renewed: list[TreePart] = []
         for part in self.parts.values():
-            part.forget()
+            part.forget(renewed)
+            renewed.append(part)
+
+    def begin_version(self, tree: Tree, before: int, kept: Collection[tuple[int, int]]) -> None:
+        """Take part in a new version of a tree, with the tables that the one before had of the links that are kept."""
+        since = {n: v for n, v in self.parts[before].since.items() if (self.number, n) in kept}
+        self.parts[tree.name] = TreePart(self, tree, since)
+
+    def tables_of(self, neighbour: int) -> list[LinkTable]:
+        """What a neighbour asked for, in each tree."""
+        found = (part.tables[neighbour] for part in self.parts.values() if neighbour in part.tables)
+        return list({id(table): table for table in found}.values())  # versions of a tree share tables
 
     def entries(self) -> int:
-        return len(self.local) + sum(len(table) for part in self.parts.values() for table in part.tables.values())
+        return len(self.local) + sum(len(table) for neighbour in self.links for table in self.tables_of(neighbour))
 
     # ── service ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,9 +108,10 @@ class Broker:
                 self._hand_over(neighbour, caused)
         if not isinstance(message, ABOUT_EVENTS):
             self.network.operation_processed(message.operation)
-        elif self.visits is not None:
-            self.visits.end()
-            self.network.event_processed(message.event)
+        elif self._follows_events:
+            if self.visits is not None:
+                self.visits.end()
+            self.network.event_processed(message)
 
     def send(self, neighbour: int, message: Message) -> None:
         """While a message is processed, what it causes waits for the end of its service; anything else leaves now."""
@@ -107,8 +126,8 @@ class Broker:
         if not isinstance(message, ABOUT_EVENTS):
             message.sequence = link.sent
             self.network.operation_sends(message.operation)
-        elif self.visits is not None:
-            self.network.event_sends(message.event)
+        elif self._follows_events:
+            self.network.event_sends(message)
         link.send(message)
 
     def crash(self) -> list[Message]:
@@ -138,9 +157,12 @@ class Broker:
         """Copies of events that the current message has caused to be sent so far."""
         return sum(isinstance(caused, Publication) for _, caused in self._outbox)
 
-    def took(self) -> float:
-        """How long a message is served, where that does not depend on its work."""
-        return 0.0 if self._service is None else self._service()
+    def took(self, message: Message) -> float:
+        """How long a message is served, where that does not follow from its counted work."""
+        if self._service is None:
+            return 0.0
+        kind: Literal["event", "request"] = "event" if isinstance(message, ABOUT_EVENTS) else "request"
+        return self._service(Work(kind, message.size, self._env.now, self.entries))
 
     # ── requests and recovery ──────────────────────────────────────────────────────────────────────────
 
@@ -151,7 +173,7 @@ class Broker:
             self._control(message)
         else:
             self._sync(message)
-        took = self.took()
+        took = self.took(message)
         if self._prices is not None:
             took = control_time(self._prices, self._searching, self.outgoing_bytes)
         self.record_control(message, step, took)
@@ -171,17 +193,38 @@ class Broker:
         if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
             self.parts[message.tree].advertisement(message)
         elif message.source != CLIENT:
-            self.parts[message.tree].subscription(message)
+            sharing = self._parts_with_table(message.source, message.tree)
+            if sharing and sharing[0].takes_in(message.source, message.kind, message.subscription, message.filter):
+                for part in sharing:
+                    part.pass_on(message)
         elif takes_in(self.local, message.kind, message.subscription, message.filter):
             for part in self.parts.values():
                 part.pass_on(message)
 
+    def _parts_with_table(self, neighbour: int, begun: int) -> list[TreePart]:
+        """The versions of a tree that share the table of a neighbour; none if all of them were retired."""
+        if self.network.versions is None:
+            return [self.parts[begun]]
+        return [part for part in self.parts.values() if part.since.get(neighbour) == begun]
+
     def _sync(self, message: Sync) -> None:
         if message.kind == "start":
+            for name in [name for name in self.parts if name not in self.network.trees]:
+                self._retire(name, message.operation)  # while the broker was down
             for part in self.parts.values():
+                part.introduce(message.operation)
                 part.recovery.start()
-        else:
-            self.parts[message.tree].recovery.receive(message)
+        elif message.kind == "retire":
+            self._retire(message.tree, message.operation)
+        elif message.tree in self.parts:  # not retired meanwhile
+            part = self.parts[message.tree]
+            if message.kind == "switch":
+                part.introduce(message.operation)
+            else:
+                part.recovery.receive(message)
+
+    def _retire(self, name: int, operation: int) -> None:
+        self.parts.pop(name).withdraw(operation)
 
     # ── events ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +233,7 @@ class Broker:
         recorder, now, published, hop = self._recorder, self._env.now, message.published, message.hop
         ids, scores, entries, nodes = self.local.top(values, self._k, weights)
         interested, looked = self.parts[tree].wants(message.source, values)
-        took, on_tables, on_matching = self.took(), 0.0, 0.0
+        took, on_tables, on_matching = self.took(message), 0.0, 0.0
         if self._prices is not None:
             on_tables = tables_time(self._prices, *looked[:2])
             on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
@@ -257,7 +300,7 @@ class Broker:
         self.network.outages.record(QUEUE_FULL, self.number, message.source, message.event)
         if self.visits is not None:
             self.visits.refuse(message)
-        self.network.event_processed(message.event)
+        self.network.event_processed(message)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

@@ -65,6 +65,7 @@ class Outages:
         self.must_exist(broker)
         if broker not in self.crashed:
             raise CoverlayError(f"broker {broker} cannot restart at {self.network.env.now:g} ms: it is not down")
+        self._unsettled = True
         kept = self.crashed.pop(broker)
         network, node = self.network, self.network.brokers[broker]
         self.record(RESTART, broker, NOBODY)
@@ -82,6 +83,7 @@ class Outages:
         if not kept:
             network.clients_return(broker, {m.subscription for m in repeated if m.kind is Kind.SUBSCRIBE})
         for message in repeated:
+            network.wait(message.operation, 1)
             node.server.arrive(message)
         node.server.arrive(start_marker(operation, network.env.now))
 
@@ -93,16 +95,24 @@ class Outages:
         self.record(CUT, *link)
         self.cuts.add(link)
         self._close(self._refresh(*link))
+        self._note_if_quiet()
 
     def heal(self, broker: int, neighbour: int) -> None:
         link = self.must_be_linked(broker, neighbour)
         if link not in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not cut")
+        self._unsettled = True
         self.cuts.remove(link)
         self.record(HEAL, *link)
         self._refresh(*link)
+        self._note_if_quiet()
 
     # ── consequences ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def down(self) -> set[tuple[int, int]]:
+        """The brokers (with NOBODY) and links that are down."""
+        return self.cuts | {(broker, NOBODY) for broker in self.crashed}
 
     def is_up(self, broker: int) -> bool:
         return broker not in self.crashed
@@ -110,24 +120,34 @@ class Outages:
     def repeat_later(self, broker: int, message: Control) -> None:
         """A client could not reach its broker; it tries again when the broker is back."""
         self._repeat.setdefault(broker, []).append(message)
+        self.network.wait(message.operation, -1)
 
     def lost_on_link(self, broker: int, neighbour: int, message: Message) -> None:
         if isinstance(message, Control | Sync):
             self.network.operation_processed(message.operation)
         else:
             self.record(LINK_DOWN, broker, neighbour, message.event)
-            self.network.event_lost(message.event)
+            self.network.event_lost(message)
 
     def note_progress(self) -> None:
-        """The last message under way was processed: if nothing is down, the network has converged."""
-        if self._unsettled and not self.crashed and not self.cuts:
+        """The last message under way was processed: if trees avoid all that is down, the network has converged."""
+        versions = self.network.versions
+        if versions is None:
+            whole = not self.crashed and self.cuts.isdisjoint(self.network.links)
+        else:
+            whole = versions.avoids(self.down)
+        if self._unsettled and whole:
             self._unsettled = False
             self.record(CONVERGED, NOBODY, NOBODY)
+
+    def _note_if_quiet(self) -> None:
+        if not self.network.under_way:
+            self.note_progress()
 
     def _lost_in_crash(self, broker: int, message: Message) -> None:
         if not isinstance(message, Control | Sync):
             self.record(CRASHED, broker, message.source, message.event)
-            self.network.event_processed(message.event)
+            self.network.event_processed(message)
         elif isinstance(message, Control) and message.source == CLIENT:
             self.repeat_later(broker, message)
         else:
@@ -139,8 +159,7 @@ class Outages:
             over += self._refresh(broker, neighbour, amnesia)
         self._close(over)  # after all links: over one that is still up a broker may wait for an answer
         self._tell(broker)
-        if not self.network.under_way:
-            self.note_progress()
+        self._note_if_quiet()
 
     def _close(self, events: list[int]) -> None:
         for event in events:
@@ -167,17 +186,18 @@ class Outages:
             self._tell(broker)  # summaries that waited for the lost neighbour can be sent
             self._tell(neighbour)
             return over
-        operation = network.new_operation("reconnect", NOBODY, broker)
         for direction in both:
             direction.up = True
+        if not shared:
+            return []  # a spare link
+        operation = network.new_operation("reconnect", NOBODY, broker)
         for name in shared:
             here.parts[name].recovery.link_up(neighbour, operation, amnesia)
             there.parts[name].recovery.link_up(broker, operation, False)
         self._tell(neighbour)
         if not amnesia:
             self._tell(broker)
-            if not network.under_way:
-                self.note_progress()
+            self._note_if_quiet()
         return []
 
     def _tell(self, broker: int) -> None:
@@ -188,7 +208,9 @@ class Outages:
     # ── checks and records ─────────────────────────────────────────────────────────────────────────────
 
     def record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
-        self.network.recorder.rows["faults"].append((self.network.env.now, kind, broker, neighbour, event))
+        env = self.network.env
+        env.acted = env.now
+        self.network.recorder.rows["faults"].append((env.now, kind, broker, neighbour, event))
 
     def must_exist(self, broker: int) -> None:
         if not 0 <= broker < len(self.network.brokers):
@@ -199,5 +221,5 @@ class Outages:
         self.must_exist(broker)
         self.must_exist(neighbour)
         if neighbour not in self.network.brokers[broker].links:
-            raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is not a link that routing uses")
+            raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is not a link of the overlay")
         return min(broker, neighbour), max(broker, neighbour)

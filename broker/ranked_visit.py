@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.around import BrokerAround
-from broker.messages import Key, Publication, Reply, Winner
+from broker.messages import Key, Message, Publication, Reply, Winner
 from broker.settings import RankedRouting
 from broker.tables import LocalTable, Looked, RankedTable
 from broker.trace.schema import CLIENT
@@ -87,7 +87,7 @@ class Visits:
             self._look(visit)
         visit.row = broker.network.recorder.next_publication
         served = self._proceed(visit, message.winners)
-        times = self._took(len(served))
+        times = self._took(message, len(served))
         counts = (self._work.entries, self._work.nodes, *self._work.tables)
         broker.record_publication(message, len(served), broker.outgoing_events, counts, times)
         broker.record_ranked(message, "query" if message.asks else "award", times[0])
@@ -106,17 +106,17 @@ class Visits:
                 visit.way[key[1]] = message.source
             self._learn(visit, (key for _, key in message.found))
             served = self._proceed(visit)
-        took, *_ = self._took(len(served))
+        took, *_ = self._took(message, len(served))
         broker.record_ranked(message, message.kind, took)
         if visit is not None:
             self._due = [(visit, served, now + took, (len(served), broker.outgoing_events))]
         return took
 
-    def _took(self, served: int) -> tuple[float, float, float]:
+    def _took(self, message: Message, served: int) -> tuple[float, float, float]:
         """The service time of the current message, and its parts spent on tables and on matching."""
         broker, work, prices = self.broker, self._work, self.broker.network.settings.prices
         if prices is None:
-            return broker.took(), 0.0, 0.0
+            return broker.took(message), 0.0, 0.0
         plain = self.settings.rank == "none"
         on_tables = tables_time(prices, *work.tables[:2]) if plain else ranked_tables_time(prices, *work.tables)
         on_matching = matching_time(prices, work.entries, work.nodes) if work.done and len(broker.local) else 0.0

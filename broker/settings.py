@@ -42,6 +42,17 @@ class RankedRouting:
 
 
 @dataclass(frozen=True)
+class Failover:
+    """How a network finds out what is down and routes around it; see failover.py."""
+
+    how: Literal["replace", "recompute"] = "replace"  # as few links of a tree as possible, or all if that is shorter
+    heartbeat: float = 100.0  # ms between two messages by which neighbours show that they are up
+    detect_after: float = 300.0  # ms without any after which something counts as down
+    rejoin: Literal["at-once", "hold-down", "never"] = "at-once"  # when what is back is used again
+    hold_down: float = 1000.0  # ms; doubled whenever the same fails again
+
+
+@dataclass(frozen=True)
 class Settings:
     """How every broker and link of a network behaves."""
 
@@ -63,6 +74,7 @@ class Settings:
     overflow: Overflow = OVERFLOW  # what a full queue does to events
     links: LinkModel = field(default_factory=LinkModel)
     trees: Literal["spanning", "per-source"] = "spanning"
+    failover: Failover | None = None  # None: a tree that is cut stays cut until it is mended
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
     epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
     epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -110,6 +122,30 @@ class Settings:
         for a, b in self.epsilon_per_link:
             if (a, b) not in links:
                 raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is not a link that routing uses")
+
+    def check_failover(self) -> None:
+        if self.failover is not None:
+            refuse_failover(
+                self.failover.how,
+                self.strategy,
+                self.advertisements,
+                self.ranked is not None,
+                bool(self.epsilon_per_level),
+            )
+
+
+def refuse_failover(how: str, strategy: str, advertisements: str, network_wide: bool, by_level: bool) -> None:
+    """Refuse what does not go with switching from one tree to another."""
+    root = STRATEGIES[strategy].sends_to == "root"
+    others = (
+        (root, f'routing.strategy = "{strategy}"', "all events go to one broker, which may be what is down"),
+        (advertisements != "none", f'routing.advertisements = "{advertisements}"', "they would have to switch too"),
+        (network_wide, 'matching.scope = "network"', "its questions are answered within one tree"),
+        (by_level, "covering.epsilon_per_level", "levels change with the tree"),
+    )
+    for given, setting, why in others:
+        if given:
+            raise CoverlayError(f'routing.failover = "{how}" does not go with {setting}: {why}')
 
 
 def searches_of(strategy: str, mode: str, method: str, advertisements: str) -> list[str]:

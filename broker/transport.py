@@ -10,6 +10,8 @@ arrives, the queue says *which*, so neither jitter nor rounding can reorder them
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 import numpy as np
 import simpy
 
-from coverlay import CoverlayError, Key, quoted, unknown_name
+from coverlay import CoverlayError, Key, Registry, place_of, quoted, unknown_name
 from routing.options import accepted, number
 
 
@@ -34,11 +36,23 @@ Overflow = Literal["drop", "shed", "hold"]
 OVERFLOW: Overflow = "drop"  # the default
 
 
-def after(env: simpy.Environment, delay: float, call: Callable[[simpy.Event], None]) -> simpy.Event:
-    """Call a function in `delay` milliseconds; functions at the same time are called in the order of this."""
-    timeout = env.timeout(delay)
-    timeout.callbacks.append(call)
-    return timeout
+class Clock(simpy.Environment):
+    """SimPy's environment, which also knows when the network itself is at rest: processes of clients may go on then."""
+
+    busy_until = -math.inf  # when the last message arrives, or its service ends
+    acted = -math.inf  # when anybody last did something to the network from outside
+
+    @property
+    def finished(self) -> float:
+        """When the last thing happens that is under way now."""
+        return max(self.busy_until, self.acted, 0.0)
+
+    def after(self, delay: float, call: Callable[[simpy.Event], None]) -> simpy.Event:
+        """Call a function in `delay` milliseconds; functions at the same time are called in the order of this."""
+        self.busy_until = max(self.busy_until, self.now + delay)
+        timeout = self.timeout(delay)
+        timeout.callbacks.append(call)
+        return timeout
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class Link(Generic[M]):
 
     def __init__(
         self,
-        env: simpy.Environment,
+        env: Clock,
         deliver: Callable[[M], bool | None],
         latency: float,
         model: LinkModel | None = None,
@@ -112,7 +126,7 @@ class Link(Generic[M]):
 
     def _carry(self, message: M, delay: float) -> None:
         self._in_flight.append(message)
-        after(self._env, delay, self._arrive)
+        self._env.after(delay, self._arrive)
 
     def cut(self) -> None:
         """Go down; what is in flight is lost."""
@@ -163,7 +177,7 @@ class Server(Generic[M]):
 
     def __init__(
         self,
-        env: simpy.Environment,
+        env: Clock,
         begin: Callable[[M], float],
         end: Callable[[M], None],
         instant: bool,
@@ -241,7 +255,7 @@ class Server(Generic[M]):
 
     def _begin(self, message: M) -> None:
         self.served = message
-        self._end = after(self._env, self._begin_service(message), self._finish)
+        self._end = self._env.after(self._begin_service(message), self._finish)
 
     def _finish(self, end: simpy.Event) -> None:
         if end is not self._end:
@@ -255,58 +269,89 @@ class Server(Generic[M]):
             self._waiting.popleft()()
 
 
-Entries = Callable[[], int]  # how many entries the broker's tables hold now
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A message that a broker serves."""
+
+    kind: Literal["request", "event"]  # a request: to subscribe, to leave, to learn what was lost
+    bytes: int  # of the message
+    now: float  # ms
+    count: Callable[[], int]
+
+    @property
+    def entries(self) -> int:
+        """Of the broker's tables."""
+        return self.count()
+
+
+ServiceTime = Callable[[Work], float]
 
 
 def _constant(
-    entries: Entries, rng: np.random.Generator, *, value: Annotated[float, Key("service time of every message", "ms")]
-) -> Callable[[], float]:
-    return lambda: value
+    rng: np.random.Generator, *, value: Annotated[float, Key("service time of every message", "ms")]
+) -> ServiceTime:
+    return lambda work: value
 
 
 def _exponential(
-    entries: Entries, rng: np.random.Generator, *, mean: Annotated[float, Key("mean of the service times", "ms")]
-) -> Callable[[], float]:
-    return lambda: mean * rng.standard_exponential()
+    rng: np.random.Generator, *, mean: Annotated[float, Key("mean of the service times", "ms")]
+) -> ServiceTime:
+    return lambda work: mean * rng.standard_exponential()
 
 
 def _linear(
-    entries: Entries,
     rng: np.random.Generator,
     *,
     base: Annotated[float, Key("service time with empty tables", "ms")],
     per_entry: Annotated[float, Key("added for each entry of the broker's tables", "ms")],
-) -> Callable[[], float]:
+) -> ServiceTime:
     """Matching takes longer in a larger table: the case where covering also shortens latency."""
-    return lambda: base + per_entry * entries()
+    return lambda work: base + per_entry * work.entries
 
 
-SERVICE_MODELS: dict[str, Callable[..., Callable[[], float]]] = {
-    "constant": _constant,
-    "exponential": _exponential,
-    "linear": _linear,
-}
-WORK = "work"  # by counted work and a profile, see work.py
-SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "none": (),
-    WORK: ("profile",),
-    **{name: accepted(model) for name, model in SERVICE_MODELS.items()},
-}
+SERVICE_MODELS: Registry[Callable[..., ServiceTime]] = Registry(
+    "service model", {"constant": _constant, "exponential": _exponential, "linear": _linear}
+)
+NO_SERVICE, WORK = "none", "work"  # no time at all; by counted work and a profile, see work.py
+Model = TypeVar("Model", bound=Callable[..., ServiceTime])
 
 
-def service_model(spec: Mapping[str, Any], entries: Entries, rng: np.random.Generator) -> Callable[[], float] | None:
+def register_service(model: Model) -> Model:
+    """Add a service model of your own: f(rng, *, …) → a function from `Work` to milliseconds."""
+    if model.__name__ in (NO_SERVICE, WORK):
+        raise CoverlayError(f"{place_of(model)}: there is a service model {model.__name__!r} already")
+    SERVICE_MODELS.add_function(model)
+    return model
+
+
+def service_options() -> dict[str, tuple[str, ...]]:
+    """The options of each service model."""
+    return {NO_SERVICE: (), WORK: ("profile",), **{name: accepted(model) for name, model in SERVICE_MODELS.items()}}
+
+
+def needed(kind: str) -> set[str]:
+    """The options of a service model that have no default."""
+    if kind not in SERVICE_MODELS:
+        return set(service_options()[kind])
+    parameters = inspect.signature(SERVICE_MODELS[kind]).parameters
+    return {name for name in accepted(SERVICE_MODELS[kind]) if parameters[name].default is inspect.Parameter.empty}
+
+
+def service_model(spec: Mapping[str, Any], rng: np.random.Generator) -> ServiceTime | None:
     """The service times of one broker in milliseconds, from `{kind = …, …}`; None for `none` and `work`."""
-    kind = spec.get("kind", "none")
-    if kind not in SERVICE_OPTIONS:
-        raise unknown_name("service model", kind, SERVICE_OPTIONS)
+    kind, known = spec.get("kind", NO_SERVICE), service_options()
+    if kind not in known:
+        raise unknown_name("service model", kind, known)
     given = {key: value for key, value in spec.items() if key != "kind"}
-    if set(given) != set(SERVICE_OPTIONS[kind]):
-        needed = ", ".join(SERVICE_OPTIONS[kind]) or "nothing else"
-        raise CoverlayError(f"service model {quoted(kind)} takes {needed}; given: {', '.join(given) or 'nothing'}")
+    if not needed(kind) <= set(given) <= set(known[kind]):
+        listed = ", ".join(known[kind]) or "nothing else"
+        raise CoverlayError(f"service model {quoted(kind)} takes {listed}; given: {', '.join(given) or 'nothing'}")
     if kind == WORK:
         if not isinstance(given["profile"], str):
             raise CoverlayError(f"profile is {quoted(given['profile'])}; it must be a name or the path of a file")
         return None
-    for key, value in given.items():
-        number(f"service {key}", value, 0.0)
-    return None if kind == "none" else SERVICE_MODELS[kind](entries, rng, **given)
+    if kind not in SERVICE_MODELS.written:
+        for key, value in given.items():
+            number(f"service {key}", value, 0.0)
+    SERVICE_MODELS.check_options("broker.service", kind, given)
+    return None if kind == NO_SERVICE else SERVICE_MODELS[kind](rng, **given)

@@ -6,7 +6,7 @@ profiles are in `broker/profiles/` and are chosen by name. From the work counted
     a subscription   control + Σ searches + byte × bytes sent
     an event         event + table × tables asked + entry × entries compared there
                      + query + matcher_entry × entries + matcher_node × nodes + result × results + byte × bytes sent
-    a search         check + probe × probes + page × pages + round_trip × round trips
+    a search         check + probe × probes + candidate × candidates + page × pages + round_trip × round trips
 
 with the coefficients of the method that searched (`auto`: of the one it uses). Searching for the entries that a new one
 covers (active mode), or that together may cover it (union), takes `covered` + `covered_entry` × entries held;
@@ -16,8 +16,9 @@ advertisements. Where tables are ranked (`routing.rank`), each has a matcher of 
 
 `query` and what follows it, up to the nodes, is charged only where the broker's own clients are asked: not at a broker
 without subscriptions of its own, and not for answers and awards (the k best of the whole network), which look at
-candidates that were found before. Pages and round trips follow from the probes, see covering/stats.py. Nothing here
-reads a clock: the same work takes the same time anywhere.
+candidates that were found before. Pages and round trips follow from probes and candidates, see covering/stats.py;
+only methods that compare candidates inside key ranges have a coefficient for them. Nothing here reads a clock: the same
+work takes the same time anywhere.
 
 The formulas are plain functions of records with these names, so the compiled engine compiles the very same ones.
 """
@@ -49,6 +50,7 @@ class SearchPrice:
     probe: float
     covered: float
     covered_entry: float
+    candidate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,9 @@ class Prices:
     def searching(self, search: Search) -> float:
         """The time of the searches for one decision."""
         took = 0.0
-        for method, probes, pages, trips in search.asked:
-            took += search_time(self, self.search[method], min(probes, MOST), min(pages, MOST), min(trips, MOST))
+        for work in search.asked:
+            probes, pages, trips = (min(count, MOST) for count in (work.probes, work.pages, work.round_trips))
+            took += search_time(self, self.search[work.method], probes, work.candidates, pages, trips)
         for method, entries, pages in search.held:
             took += covered_time(self, self.search[method], entries, pages)
         return took
@@ -81,8 +84,9 @@ class Prices:
 # ── the formulas, for Python and, compiled, for records of the same names ─────────────────────────────────
 
 
-def search_time(prices: Any, price: Any, probes: int, pages: int, trips: int) -> float:
-    return price.check + price.probe * probes + prices.page * pages + prices.round_trip * trips
+def search_time(prices: Any, price: Any, probes: int, candidates: int, pages: int, trips: int) -> float:
+    compared = price.probe * probes + price.candidate * candidates
+    return price.check + compared + prices.page * pages + prices.round_trip * trips
 
 
 def covered_time(prices: Any, price: Any, entries: int, pages: int) -> float:
@@ -116,7 +120,8 @@ def event_time(prices: Any, tables: float, matching: float, results: int, sent: 
 MESSAGE = ("control", "event", "byte", "result")
 TABLES = ("table", "entry")
 _STORAGE = ("page", "round_trip")
-SEARCH = ("check", "probe", "covered", "covered_entry")
+_SEARCH = ("check", "probe", "covered", "covered_entry")
+_WITH_CANDIDATES = ("check", "probe", "candidate", "covered", "covered_entry")
 MATCHER = ("query", "entry", "node")
 _SECTIONS = {"message": MESSAGE, "tables": TABLES, "storage": _STORAGE}
 
@@ -132,17 +137,30 @@ class Profile:
 
     def prices(self, methods: Iterable[str], kind: str, matcher: str) -> Prices:
         """For a network that searches by these methods and matches by this one."""
-        found = {}
+        borrowed, found = self.borrowed(methods, kind, matcher), {}
         for method in methods:
-            if method not in self.covering:
+            known = borrowed.get(method, method)
+            if known not in self.covering:
                 raise self._lacks(f"covering method {quoted(method)}", self.covering)
-            found[method] = SearchPrice(**{key: value / MILLISECOND for key, value in self.covering[method].items()})
+            found[method] = SearchPrice(**{key: value / MILLISECOND for key, value in self.covering[known].items()})
         matchers = self.matching.get(kind, {})
-        if matcher not in matchers:
+        known = borrowed.get(matcher, matcher)
+        if known not in matchers:
             raise self._lacks(f"matching.{kind} method {quoted(matcher)}", matchers)
-        query, entry, node = (matchers[matcher][key] / MILLISECOND for key in MATCHER)
+        query, entry, node = (matchers[known][key] / MILLISECOND for key in MATCHER)
         flat = {key: value / MILLISECOND for key, value in self.flat.items()}
         return Prices(**flat, query=query, matcher_entry=entry, matcher_node=node, search=found)
+
+    def borrowed(self, methods: Iterable[str], kind: str, matcher: str) -> dict[str, str]:
+        """The methods that the profile lacks, and whose price they take, as their classes say (`priced_like`)."""
+        import topk
+
+        like = searches_priced_like()
+        found = {method: like[method] for method in methods if method not in self.covering and like.get(method)}
+        other = getattr(topk.registry(kind).get(matcher), "priced_like", None)
+        if matcher not in self.matching.get(kind, {}) and other is not None:
+            found[matcher] = other
+        return {method: known for method, known in found.items() if known is not None}
 
     def _lacks(self, what: str, known: Mapping[str, Any]) -> CoverlayError:
         names = ", ".join(sorted(known)) or "none"
@@ -156,13 +174,23 @@ def shipped_profiles() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
-def search_names() -> list[str]:
-    """The names under which a profile has the coefficients of searches; `auto` is one of them at a time."""
+def search_keys() -> dict[str, tuple[str, ...]]:
+    """The coefficients of searches by the names that a profile has them under; `auto` is one of them at a time."""
     import covering
     from routing.strategies import STRATEGIES
 
+    compares = {method.name for method in covering.METHODS.values() if method.compares_candidates}
     searching = [*(m.charged_as() for m in covering.METHODS.values()), *(s.charged_as for s in STRATEGIES.values())]
-    return list(dict.fromkeys(name for names in searching for name in names))
+    return {name: _WITH_CANDIDATES if name in compares else _SEARCH for names in searching for name in names}
+
+
+def searches_priced_like() -> dict[str, str | None]:
+    """What searches cost that a profile does not have: the price of another, by the names that profiles use."""
+    import covering
+    from routing.strategies import STRATEGIES
+
+    of_strategies = {name: chosen.priced_like for chosen in STRATEGIES.values() for name in chosen.charged_as}
+    return {**{name: method.priced_like for name, method in covering.METHODS.items()}, **of_strategies}
 
 
 def is_file(profile: str) -> bool:
@@ -217,18 +245,21 @@ def _checked(data: dict[str, Any], where: str) -> Profile:
     for section, keys in _SECTIONS.items():
         flat.update(_coefficients(where, section, data.get(section, {}), keys))
     searches, matchers = (_table(where, section, data.get(section, {})) for section in ("covering", "matching"))
-    _refuse_unknown(where, "covering method", searches, search_names())
+    known_searches = search_keys()
+    _refuse_unknown(where, "covering method", searches, known_searches)
     _refuse_unknown(where, "kind of matching", matchers, KINDS)
     for kind in matchers:
         _refuse_unknown(
             where, f"matching.{kind} method", _table(where, f"matching.{kind}", matchers[kind]), topk.methods(kind)
         )
-    of_kind = {kind: _of_methods(where, f"matching.{kind}", matchers[kind], MATCHER) for kind in matchers}
-    return Profile(where, flat, _of_methods(where, "covering", searches, SEARCH), of_kind)
-
-
-def _of_methods(where: str, section: str, given: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _coefficients(where, f"{section}.{name}", table, keys) for name, table in given.items()}
+    of_search = {
+        name: _coefficients(where, f"covering.{name}", searches[name], known_searches[name]) for name in searches
+    }
+    of_kind = {
+        kind: {name: _coefficients(where, f"matching.{kind}.{name}", known[name], MATCHER) for name in known}
+        for kind, known in matchers.items()
+    }
+    return Profile(where, flat, of_search, of_kind)
 
 
 def _refuse_unknown(where: str, what: str, given: Iterable[str], known: Iterable[str]) -> None:

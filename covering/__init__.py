@@ -8,7 +8,9 @@
 - `scan`, `poset`: baselines; `packed`, `kdtree` (with `kdtree_build`): exact, over `static_with_tail`, `packed_points`
   and `packed_words`
 - `budget`: approximate, only the largest boxes; `auto`: chooses among these
+- `audit`: when may a search stop that is to miss a share ε of the covers at most
 - `curve/`: methods on space filling curves, the slides' approximate search, and what theory says about it
+- `conformance`: what every method has to do, as checks of drawn cases
 - `filters`, `residue`: whole filters (sets, ≠, groups) on top of any method
 - `subtraction`: do several boxes together contain one? `dominators`: the first k points that dominate a given one
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
@@ -26,6 +28,7 @@ from covering.auto import AutoIndex
 from covering.budget import BudgetIndex
 from covering.contract import CoveringIndex
 from covering.curve.bigmin import BigminIndex
+from covering.curve.density import DensityIndex
 from covering.curve.emulated import EmulatedIndex
 from covering.curve.hilbert import HilbertIndex
 from covering.curve.quadtree import QuadtreeIndex
@@ -35,27 +38,39 @@ from covering.packed import PackedIndex
 from covering.poset import PosetIndex
 from covering.residue import EMPTY, Residue
 from covering.scan import ScanIndex
-from covering.stats import Stats
-from coverlay import CoverlayError, unknown_name
+from covering.stats import Stats, Touches
+from coverlay import CoverlayError, Registry, unknown_name
 
-__all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "may_miss", "methods"]
+__all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "may_miss", "methods", "register"]
 
-METHODS: dict[str, type[CoveringIndex]] = {
-    method.name: method
-    for method in (
-        ScanIndex,
-        PackedIndex,
-        KdTreeIndex,
-        BigminIndex,
-        QuadtreeIndex,
-        PosetIndex,
-        ZorderIndex,
-        EmulatedIndex,
-        HilbertIndex,
-        BudgetIndex,
-        AutoIndex,
-    )
-}
+METHODS: Registry[type[CoveringIndex]] = Registry(
+    "covering method",
+    {
+        method.name: method
+        for method in (
+            ScanIndex,
+            PackedIndex,
+            KdTreeIndex,
+            BigminIndex,
+            DensityIndex,
+            QuadtreeIndex,
+            PosetIndex,
+            ZorderIndex,
+            EmulatedIndex,
+            HilbertIndex,
+            BudgetIndex,
+            AutoIndex,
+        )
+    },
+    facts={"name": (), "touches": get_args(Touches)},
+)
+Method = TypeVar("Method", bound=type[CoveringIndex])
+
+
+def register(method: Method) -> Method:
+    """Add a covering method of your own; a decorator of a `CoveringIndex` (docs/plugins.md)."""
+    METHODS.add_class(method, CoveringIndex)
+    return method
 
 
 def methods() -> list[str]:
@@ -77,7 +92,7 @@ def may_miss(name: str, epsilon: float, options: Mapping[str, Any]) -> bool:
 
 
 def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -> CoveringIndex:
-    """An empty index; `domain`: (d, 2) finite bounds, ε: the share of the search region that may be skipped."""
+    """An empty index; `domain`: (d, 2) finite bounds, ε: the share that may be left out or missed (`epsilon_of`)."""
     method = METHODS.get(name) if isinstance(name, str) else None
     if method is None:
         raise unknown_name("covering method", name, METHODS)
@@ -95,4 +110,5 @@ def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -
         if option not in known:
             allowed = ", ".join(sorted(known)) or "none"
             raise CoverlayError(f"unknown option {option!r} for covering method {name}; it takes: {allowed}")
+    METHODS.check_options("covering", name, options)
     return method(domain, share, **options)

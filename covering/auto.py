@@ -221,10 +221,10 @@ class AutoIndex(CoveringIndex):
         """Does the candidate find all but an acceptable share of the covers of the last checks?"""
         counted, exact.stats = exact.stats, Stats()  # an audit does not count as checks
         asked = np.array(list(self._asked))  # a list at once: other threads go on adding to it
-        covered = exact._search_many(asked) >= 0
+        covered = exact.search_many(asked) >= 0
         exact.stats = counted
         counted, candidate.stats = candidate.stats, Stats()
-        missed = covered & (candidate._search_many(asked) < 0)
+        missed = covered & (candidate.search_many(asked) < 0)
         candidate.stats = counted
         return bool(missed.sum() + 1 <= self.accept_missing * (covered.sum() + 1))
 

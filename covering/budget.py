@@ -94,7 +94,7 @@ class BudgetIndex(CoveringIndex):
         self._front = np.full((room, 2 * self.attributes), np.nan)
         self._words: NDArray[Any] = np.zeros((fields.words, room), fields.guards.dtype)
         if held:  # every settings check makes an empty index, which must compile nothing
-            self._slot_at[:held], self._front[:held] = slots, self._points[slots]
+            self._slot_at[:held], self._front[:held] = slots, self.points[slots]
             self._volumes[:held] = _sizes(self._front[:held], self.domain)
             pack_stored(self._front, 0, held, fields.kernel, self._words)
         self._changed()
@@ -115,11 +115,11 @@ class BudgetIndex(CoveringIndex):
 
     def _wait(self, slot: int, volume: float) -> None:
         if slot >= len(self._waiting):
-            self._waiting = np.append(self._waiting, np.full(len(self._points) - len(self._waiting), _ELSEWHERE))
+            self._waiting = np.append(self._waiting, np.full(len(self.points) - len(self._waiting), _ELSEWHERE))
         self._waiting[slot] = volume
 
-    def _insert(self, slot: int) -> None:
-        volume = float(_sizes(self._points[slot : slot + 1], self.domain)[0])
+    def insert(self, slot: int) -> None:
+        volume = float(_sizes(self.points[slot : slot + 1], self.domain)[0])
         full = self._held == self.budget
         place = self.budget if full and volume < self._volumes[-1] else self._place(volume, slot)
         if place == self.budget:
@@ -137,16 +137,16 @@ class BudgetIndex(CoveringIndex):
         held = self._held
         for array in (self._slot_at, self._volumes, self._front, self._words.T):
             array[place + 1 : held + 1] = array[place:held]
-        self._slot_at[place], self._volumes[place], self._front[place] = slot, volume, self._points[slot]
+        self._slot_at[place], self._volumes[place], self._front[place] = slot, volume, self.points[slot]
         pack_stored(self._front, place, place + 1, self._fields.kernel, self._words)
         self._held += 1
         self._changed()
 
-    def _insert_many(self, first: int, count: int) -> None:
+    def insert_many(self, first: int, count: int) -> None:
         """Rank all boxes anew."""
         slots = np.array(self._ids.slots(), np.int64)
-        sizes = _sizes(self._points[slots], self.domain)
-        self._waiting = np.full(len(self._points), _ELSEWHERE)
+        sizes = _sizes(self.points[slots], self.domain)
+        self._waiting = np.full(len(self.points), _ELSEWHERE)
         self._waiting[slots] = sizes
         if len(slots) > self.budget:  # those at least as large as the last that fits
             slots = slots[sizes >= np.partition(sizes, len(slots) - self.budget)[len(slots) - self.budget]]
@@ -156,7 +156,7 @@ class BudgetIndex(CoveringIndex):
         self._waiting[front] = _ELSEWHERE
         self._lay_out(front)
 
-    def _delete(self, slot: int) -> None:
+    def delete(self, slot: int) -> None:
         if slot < len(self._waiting) and self._waiting[slot] != _ELSEWHERE:
             self._waiting[slot] = _ELSEWHERE
             return
@@ -171,7 +171,7 @@ class BudgetIndex(CoveringIndex):
             self._waiting[following] = _ELSEWHERE
             self._put(following, volume, self._held)
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
+    def search_into(self, queries: Floats, found: Slots) -> None:
         _, probes = find_largest_first(self._state, self._held, self._held, queries, found)
         capped = 0
         if self._held < len(self):
@@ -183,19 +183,19 @@ class BudgetIndex(CoveringIndex):
         self.stats.volume += len(queries) - capped
         found[:] = np.where(found < 0, NO_SLOT, self._slot_at[found])
 
-    def _structure_bytes(self) -> int:
+    def structure_bytes(self) -> int:
         return sum(a.nbytes for a in (self._slot_at, self._volumes, self._front, self._words, self._waiting))
 
-    def _check(self) -> None:
+    def check_structure(self) -> None:
         slots, held = np.array(self._ids.slots(), np.int64), self._held
-        sizes, ids = _sizes(self._points[slots], self.domain).tolist(), self._ids.at_all(slots)
+        sizes, ids = _sizes(self.points[slots], self.domain).tolist(), self._ids.at_all(slots)
         ranked = sorted((-size, _tie(id), slot) for size, id, slot in zip(sizes, ids, slots.tolist(), strict=True))
         assert held == min(self.budget, len(self))
         assert self._slot_at[:held].tolist() == [slot for _, _, slot in ranked[:held]]
         assert self._volumes[:held].tolist() == [-size for size, _, _ in ranked[:held]]
         waiting = {slot: -size for size, _, slot in ranked[held:]}
         assert waiting == {s: v for s, v in enumerate(self._waiting.tolist()) if v != _ELSEWHERE}
-        assert np.array_equal(self._front[:held], self._points[self._slot_at[:held]])
+        assert np.array_equal(self._front[:held], self.points[self._slot_at[:held]])
         expected = np.zeros_like(self._words)
         pack_stored(self._front, 0, held, self._fields.kernel, expected)
         assert (self._words[:, :held] == expected[:, :held]).all()

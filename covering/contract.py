@@ -5,8 +5,8 @@ coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 
 every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
 slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
 
-A method derives from `CoveringIndex` and implements `_search` (one query) or `_search_into` (many); `_insert`,
-`_delete` and `_check` if it has a structure beside the store; `_search_covered` if it can beat a scan.
+A method derives from `CoveringIndex` and implements `search` (one query) or `search_into` (many); `insert`,
+`delete` and `check_structure` if it has a structure beside the store; `search_covered` if it can beat a scan.
 
 Any number of threads may ask one index at the same time: a search keeps nothing in the index but counts, and `stats`
 may lose some of these. Whoever changes an index needs a lock that keeps readers out.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,10 @@ from covering.stats import Stats, Touches
 from coverlay import CoverlayError, kernel, quoted
 
 Slots = NDArray[np.int64]
+# What a store of sorted keys must be able to say: of a range of keys whether it has any, and its records; or, which
+# also answers that, the first record at or after a key.
+Store = Literal["yes or no", "next key"]
+EpsilonOf = Literal["volume", "covers"]
 
 NO_SLOT = -1
 BATCH = 128  # boxes that `add_uncovered` compares with each other: half a microsecond each
@@ -70,14 +74,19 @@ class CoveringIndex:
     name: ClassVar[str]
     touches: Touches  # what a probe looks at, from which pages and round trips follow; `auto` changes it
     takes_epsilon: ClassVar[bool] = False
+    epsilon_of: ClassVar[EpsilonOf] = "volume"  # what its ε is a share of
+    store: Store | None = None  # of sorted keys, that it can live in; None: it needs a structure of its own
+    cap: int | None = None  # probes (of a tree: nodes) after which a search ends, whatever its ε; None: no cap
     # Options that end a search before all possible covers were seen, and the value with which they do not.
     gives_up_with: ClassVar[Mapping[str, Any]] = {}
     always_gives_up: ClassVar[bool] = False  # even without such an option
     on_curve: ClassVar[bool] = False  # searches cubes of a space filling curve, as the slides do: their bounds apply
     slow_beyond: ClassVar[int | None] = None  # entries from which on a search takes milliseconds; None: never
+    compares_candidates: ClassVar[bool] = False  # probes are key ranges; rows compared inside them are counted apart
     priced_like: ClassVar[str | None] = None  # it counts the probes of this method, so they cost what they cost there
     # The options that the compiled engine knows; None: it does not have the method. A subclass does not inherit this.
     compiled_with: ClassVar[tuple[str, ...] | None] = None
+    bits: int = 0  # of a coordinate on the curve; 0: the method has none
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         self.domain = checked_domain(domain)
@@ -85,10 +94,10 @@ class CoveringIndex:
         self.attributes = self.domain.shape[0]
         self.stats = Stats()
         self._shape = self.domain.shape
-        self._points: Floats = np.empty((0, 2 * self.attributes))
+        self.points: Floats = np.empty((0, 2 * self.attributes))
         self._ids = Ids()
-        self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
-        self._used = 0
+        self._free: list[int] = []  # slots below `used` that hold NaN, reused last in first out
+        self.used = 0
 
     # ---- what users call -------------------------------------------------------------------------
 
@@ -125,7 +134,7 @@ class CoveringIndex:
 
     def box(self, id: Id) -> Floats:
         """The stored box of an id, as it was given."""
-        point = self._points[self._slot_of(plain(id))]
+        point = self.points[self._slot_of(plain(id))]
         return np.stack([-point[0::2], point[1::2]], axis=1)
 
     def add(self, id: Id, box: ArrayLike) -> None:
@@ -136,16 +145,16 @@ class CoveringIndex:
             raise CoverlayError(f"id {id!r} is already stored; remove it first")
         slot = self._free.pop() if self._free else self._grow(1)
         self._ids.put(id, slot)
-        self._points[slot] = point
-        self._insert(slot)
+        self.points[slot] = point
+        self.insert(slot)
 
     def remove(self, id: Id) -> None:
         """Remove a stored id and its box."""
         id = plain(id)
         slot = self._slot_of(id)
-        self._delete(slot)
+        self.delete(slot)
         self._ids.drop(id, slot)
-        self._points[slot] = np.nan
+        self.points[slot] = np.nan
         self._release(slot)
 
     def update(self, id: Id, box: ArrayLike) -> None:
@@ -170,7 +179,7 @@ class CoveringIndex:
 
     def find_cover(self, box: ArrayLike) -> Id | None:
         """The id of a stored box that contains `box` (an equal one included), or None."""
-        slot = self._search(self._point(box))
+        slot = self.search(self._point(box))
         self.stats.checks += 1
         if slot < 0:
             return None
@@ -179,7 +188,7 @@ class CoveringIndex:
 
     def find_covered(self, box: ArrayLike) -> list[Id]:
         """The ids of all stored boxes that `box` contains, ascending; exact in every method."""
-        return ordered(self._ids.at_all(self._search_covered(self._point(box))))
+        return ordered(self._ids.at_all(self.search_covered(self._point(box))))
 
     def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
         """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
@@ -188,18 +197,18 @@ class CoveringIndex:
             raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; give as many ids as boxes")
         if len(points) == 0:
             return
-        before, first = self._points, self._grow(len(points))
+        before, first = self.points, self._grow(len(points))
         try:
             self._ids.put_many(ids, first)
         except CoverlayError:
-            self._points, self._used = before, first
+            self.points, self.used = before, first
             raise
-        self._points[first : first + len(points)] = points
-        self._insert_many(first, len(points))
+        self.points[first : first + len(points)] = points
+        self.insert_many(first, len(points))
 
     def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
         """`find_cover` of each box of an (n, d, 2) batch."""
-        slots = self._search_many(self._points_of(boxes))
+        slots = self.search_many(self._points_of(boxes))
         self.stats.checks += len(slots)
         self.stats.hits += int((slots >= 0).sum())
         return self._ids.at_all(slots)
@@ -226,7 +235,7 @@ class CoveringIndex:
         """Ids and boxes (n, d, 2) of all stored boxes that share a value with `box`, in slot order."""
         query = self._point(box)
         low, high = -query[0::2], query[1::2]
-        held = self._points[: self._used]
+        held = self.points[: self.used]
         meets = ((-held[:, 0::2] <= high) & (held[:, 1::2] >= low)).all(axis=1)  # NaN compares false
         slots = np.flatnonzero(meets)
         return self._ids.at_all(slots), np.stack([-held[slots, 0::2], held[slots, 1::2]], axis=2)
@@ -234,58 +243,79 @@ class CoveringIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays and tables that hold the entries and the structure over them."""
-        return self._points.nbytes + self._ids.nbytes + self._structure_bytes()
+        return self.points.nbytes + self._ids.nbytes + self.structure_bytes()
 
     def check(self) -> None:
         """Raise AssertionError if an invariant of the structure does not hold; slow, for tests."""
         self._ids.check()
         in_use = self._ids.slots()
         assert set(in_use).isdisjoint(self._free)
-        assert all(slot < self._used for slot in (*in_use, *self._free))
-        assert np.flatnonzero(~np.isnan(self._points).all(axis=1)).tolist() == in_use
-        self._check()
+        assert all(slot < self.used for slot in (*in_use, *self._free))
+        assert np.flatnonzero(~np.isnan(self.points).all(axis=1)).tolist() == in_use
+        self.check_structure()
 
     # ---- what methods implement --------------------------------------------------------------------
 
-    def _insert(self, slot: int) -> None:
-        """`_points[slot]` was just filled: add it to the structure, if there is one beside the store."""
+    def insert(self, slot: int) -> None:
+        """`points[slot]` was just filled: add it to the structure, if there is one beside the store."""
 
-    def _insert_many(self, first: int, count: int) -> None:
+    def insert_many(self, first: int, count: int) -> None:
         """Slots first … first+count−1 were just filled."""
         for slot in range(first, first + count):
-            self._insert(slot)
+            self.insert(slot)
 
-    def _delete(self, slot: int) -> None:
-        """`_points[slot]` is about to be emptied: take it out of the structure."""
+    def delete(self, slot: int) -> None:
+        """`points[slot]` is about to be emptied: take it out of the structure."""
 
-    def _search(self, query: Floats) -> int:
+    def search(self, query: Floats) -> int:
         """A slot whose point dominates `query`, or NO_SLOT; counts probes, volume and so on in `stats`."""
         found = np.empty(1, np.int64)
-        self._search_into(query.reshape(1, -1), found)
+        self.search_into(query.reshape(1, -1), found)
         return int(found[0])
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
-        """`_search` for each row of `queries`, into `found`."""
+    def search_into(self, queries: Floats, found: Slots) -> None:
+        """`search` for each row of `queries`, into `found`."""
         for i, query in enumerate(queries):
-            found[i] = self._search(query)
+            found[i] = self.search(query)
 
-    def _search_many(self, queries: Floats) -> Slots:
+    def search_many(self, queries: Floats) -> Slots:
         found = np.empty(len(queries), np.int64)
-        self._search_into(queries, found)
+        self.search_into(queries, found)
         return found
 
-    def _search_covered(self, query: Floats) -> Slots:
+    def search_covered(self, query: Floats) -> Slots:
         """All slots whose point `query` dominates; by default one pass over all."""
-        return covered_slots(self._points, self._used, query)
+        return covered_slots(self.points, self.used, query)
 
-    def _check(self) -> None:
+    def check_structure(self) -> None:
         """Verify the invariants of the method's own structure."""
 
-    def _structure_bytes(self) -> int:
+    def structure_bytes(self) -> int:
         """Bytes of the method's own arrays, beyond points and ids."""
         return 0
 
     # ---- help for both -------------------------------------------------------------------------------
+
+    def found(
+        self,
+        slot: int | None,
+        *,
+        probes: int,
+        candidates: int = 0,
+        cubes: int = 0,
+        runs: int = 0,
+        volume: float = 1.0,
+        capped: bool = False,
+    ) -> int:
+        """What `search` returns: this slot, or NO_SLOT for None. Counts its work, see `Stats`."""
+        stats = self.stats
+        stats.probes += probes
+        stats.candidates += candidates
+        stats.cubes += cubes
+        stats.runs += runs
+        stats.volume += volume
+        stats.capped += capped
+        return NO_SLOT if slot is None else int(slot)
 
     def share_stats(self, stats: Stats) -> None:
         """Count into `stats` from now on, so that several indexes can share one count."""
@@ -303,20 +333,20 @@ class CoveringIndex:
 
     def _grow(self, count: int) -> int:
         """Take `count` fresh slots at the end; return the first. A batch into an empty index fits exactly."""
-        first = self._used
+        first = self.used
         needed = first + count
-        if needed > len(self._points):
+        if needed > len(self.points):
             capacity = max(self._room(needed), _FIRST_CAPACITY)
-            points = np.full((capacity, self._points.shape[1]), np.nan)
-            points[:first] = self._points[:first]
-            self._points = points
+            points = np.full((capacity, self.points.shape[1]), np.nan)
+            points[:first] = self.points[:first]
+            self.points = points
             self._ids.reserve(capacity)
-        self._used = needed
+        self.used = needed
         return first
 
     def _room(self, needed: int) -> int:
         """The capacity to grow to."""
-        return max(needed, int(len(self._points) * _GROWTH))
+        return max(needed, int(len(self.points) * _GROWTH))
 
     def _point(self, box: ArrayLike) -> Floats:
         """The dominance point of a box."""

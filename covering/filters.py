@@ -21,7 +21,7 @@ from covering.contract import CoveringIndex
 from covering.given import Floats
 from covering.residue import EMPTY, Residue
 from covering.slot_table import Id, ordered
-from covering.stats import Stats, Touches, boxes_per_page, footprint, pages_and_trips
+from covering.stats import Asked, Stats, boxes_per_page, footprint, pages_and_trips
 
 
 class FilterIndex:
@@ -36,8 +36,7 @@ class FilterIndex:
         self.stats = Stats()
         self._groups: dict[Hashable, dict[Residue, CoveringIndex]] = {}
         self._where: dict[Id, tuple[Hashable, Residue]] = {}
-        # The searches of the last `find_cover`: (method at work, probes, pages, round trips) per partition asked.
-        self.asked: list[tuple[str, int, int, int]] = []
+        self.asked: list[Asked] = []  # the searches of the last `find_cover`, one per partition asked
         # The passes of the last `find_covered` or `overlapping`: (method, entries, pages) per partition.
         self.held: list[tuple[str, int, int]] = []
 
@@ -87,9 +86,7 @@ class FilterIndex:
         for own, part in self._groups.get(group, {}).items():
             if own is EMPTY or own.implied_by(box, residue, self.integral):
                 asked += 1
-                method, touches, before = part.choice, part.touches, stats.probes
-                found = part.find_cover(box)
-                self._note(method, touches, stats.probes - before)
+                found = self._ask(part, box)
                 if found is not None:
                     break
         if asked != 1:
@@ -118,15 +115,22 @@ class FilterIndex:
         boxes = np.concatenate([np.empty((0, *self.domain.shape)), *(held for _, held in found)])
         return [id for ids, _ in found for id in ids], boxes
 
-    def _note(self, method: str, touches: Touches, probes: int) -> None:
-        pages, trips = pages_and_trips(probes, *footprint(touches, len(self.domain)))
-        self.asked.append((method, probes, pages, trips))
-        self.stats.pages += pages
-        self.stats.round_trips += trips
+    def _ask(self, part: CoveringIndex, box: Floats) -> Id | None:
+        """Search one partition, and note the work."""
+        stats, method, touches, bits = self.stats, part.choice, part.touches, part.bits  # a search may change `auto`
+        before = stats.probes, stats.candidates, stats.audits, stats.past_stop
+        found = part.find_cover(box)
+        after = stats.probes, stats.candidates, stats.audits, stats.past_stop
+        probes, candidates, audited, past_stop = (now - then for now, then in zip(after, before, strict=True))
+        failed = candidates - 1 if candidates and found is not None else candidates
+        pages, trips = pages_and_trips(probes, failed, *footprint(touches, len(self.domain)))
+        self.asked.append(Asked(method, probes, pages, trips, candidates, bits, audited, past_stop))
+        stats.pages += pages
+        stats.round_trips += trips
+        return found
 
     def _pass_over(self, part: CoveringIndex) -> tuple[str, int, int]:
-        pages, _ = pages_and_trips(len(part), boxes_per_page(len(self.domain)), False)
-        return part.choice, len(part), pages
+        return part.choice, len(part), -(-len(part) // boxes_per_page(len(self.domain)))
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold; slow, for tests."""

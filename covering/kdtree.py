@@ -228,7 +228,7 @@ class KdTreeIndex(StaticWithTail):
         check_limit("node_cap", node_cap)
         if node_budget is not None:
             check_limit("node_budget", node_budget)
-        self.gives_up = node_budget is not None
+        self.gives_up, self.cap = node_budget is not None, node_budget
         self.node_cap = node_cap if node_budget is None else node_budget
         self.fallbacks = 0  # searches that reached the cap and scanned
         self._arrange_done()
@@ -251,7 +251,7 @@ class KdTreeIndex(StaticWithTail):
         return np.concatenate([largest[:FRONT], rest[bucket_order(points[rest], box)]])
 
     def _arrange_done(self) -> None:
-        treed = self._points[FRONT : self._built]
+        treed = self.points[FRONT : self._built]
         self._starts = level_starts.py_func(len(treed))  # a few numbers: not worth a compilation
         nodes, dimensions = int(self._starts[-1]), 2 * self.attributes
         self._minima = np.empty((nodes, dimensions))
@@ -259,16 +259,16 @@ class KdTreeIndex(StaticWithTail):
         self._node_words = np.empty((self._fields.words, nodes), self._words.dtype)
         if self._built:  # every settings check makes an empty index, which must compile nothing
             fill_extremes(treed, self._starts, self._minima, self._maxima)
-            self._maxima[nodes] = self._points[: self._built].max(axis=0)
+            self._maxima[nodes] = self.points[: self._built].max(axis=0)
             pack_stored(self._maxima, 0, nodes, self._fields.kernel, self._node_words)
 
     def _arrays_moved(self) -> None:
         nodes = self._maxima, self._node_words, self._starts
-        self._state = (self._points, self._words, *nodes, self._fields.grid, self._fields.guards)
+        self._state = (self.points, self._words, *nodes, self._fields.grid, self._fields.guards)
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
+    def search_into(self, queries: Floats, found: Slots) -> None:
         how = self.node_cap, self.gives_up, self.epsilon
-        _, probes, skipped, reached = find_in_tree(self._state, self._built, self._used, *how, queries, found)
+        _, probes, skipped, reached = find_in_tree(self._state, self._built, self.used, *how, queries, found)
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
         if self.gives_up:
@@ -276,15 +276,15 @@ class KdTreeIndex(StaticWithTail):
         else:
             self.fallbacks += reached
 
-    def _search_covered(self, query: Floats) -> Slots:
-        return _find_covered(self._state, self._minima, self._built, self._used, query)
+    def search_covered(self, query: Floats) -> Slots:
+        return _find_covered(self._state, self._minima, self._built, self.used, query)
 
-    def _structure_bytes(self) -> int:
-        return super()._structure_bytes() + self._maxima.nbytes + self._minima.nbytes + self._node_words.nbytes
+    def structure_bytes(self) -> int:
+        return super().structure_bytes() + self._maxima.nbytes + self._minima.nbytes + self._node_words.nbytes
 
-    def _check(self) -> None:
-        super()._check()
-        static = self._points[: self._built]
+    def check_structure(self) -> None:
+        super().check_structure()
+        static = self.points[: self._built]
         assert (static[~np.isnan(static[:, 0])] <= self._maxima[-1]).all()
         treed = static[FRONT:]
         size = BUCKET  # points under a node of the level

@@ -102,19 +102,19 @@ class PackedIndex(StaticWithTail):
 
     def _arrays_moved(self) -> None:
         fields = self._fields
-        self._state = (self._points, self._words, fields.grid, fields.guards, self.domain, self._largest)
+        self._state = (self.points, self._words, fields.grid, fields.guards, self.domain, self._largest)
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
-        _, probes = find_largest_first(self._state, self._built, self._used, queries, found)
+    def search_into(self, queries: Floats, found: Slots) -> None:
+        _, probes = find_largest_first(self._state, self._built, self.used, queries, found)
         self.stats.probes += probes
         self.stats.volume += len(queries)
 
-    def _structure_bytes(self) -> int:
-        return super()._structure_bytes() + self._largest.nbytes
+    def structure_bytes(self) -> int:
+        return super().structure_bytes() + self._largest.nbytes
 
-    def _check(self) -> None:
-        super()._check()
+    def check_structure(self) -> None:
+        super().check_structure()
         bound = np.repeat(self._largest, SCAN_BLOCK)[: self._built]
-        sizes = volumes(self._points[: self._built], self.domain)
+        sizes = volumes(self.points[: self._built], self.domain)
         alive = ~np.isnan(sizes)
         assert (sizes[alive] <= bound[alive]).all()

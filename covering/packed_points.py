@@ -1,6 +1,6 @@
 """Base of the methods that scan packed words: the words of every stored point, beside the points (packed_words.py).
 
-Invariant: `_words[:, slot]` are the words of `_points[slot]`. A removed entry has only its guards: no query finds it.
+Invariant: `_words[:, slot]` are the words of `points[slot]`. A removed entry has only its guards: no query finds it.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ class PackedPoints(CoveringIndex):
         self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
 
     def _pack(self, first: int, stop: int) -> None:
-        """Write the words of slots first … stop−1; `_words` gets the capacity of `_points`."""
-        if self._words.shape[1] != len(self._points):
-            words = np.zeros((self._fields.words, len(self._points)), self._words.dtype)
+        """Write the words of slots first … stop−1; `_words` gets the capacity of `points`."""
+        if self._words.shape[1] != len(self.points):
+            words = np.zeros((self._fields.words, len(self.points)), self._words.dtype)
             words[:, : self._words.shape[1]] = self._words
             self._words = words
             self._arrays_moved()
-        pack_stored(self._points, first, stop, self._fields.kernel, self._words)
+        pack_stored(self.points, first, stop, self._fields.kernel, self._words)
 
     def _arrays_moved(self) -> None:
-        """`_points`, `_words` or what a method builds from them was replaced: renew what kernels are given."""
+        """`points`, `_words` or what a method builds from them was replaced: renew what kernels are given."""
 
-    def _insert(self, slot: int) -> None:
+    def insert(self, slot: int) -> None:
         self._pack(slot, slot + 1)
 
-    def _insert_many(self, first: int, count: int) -> None:
+    def insert_many(self, first: int, count: int) -> None:
         self._pack(first, first + count)
 
-    def _delete(self, slot: int) -> None:
+    def delete(self, slot: int) -> None:
         self._words[:, slot] = self._fields.guards
 
-    def _search_covered(self, query: Floats) -> Slots:
-        return covered_by_fields(self._points, self._words, self._used, self._fields.kernel, query)
+    def search_covered(self, query: Floats) -> Slots:
+        return covered_by_fields(self.points, self._words, self.used, self._fields.kernel, query)
 
-    def _structure_bytes(self) -> int:
+    def structure_bytes(self) -> int:
         return self._words.nbytes
 
-    def _check(self) -> None:
+    def check_structure(self) -> None:
         in_use = self._ids.slots()
         expected = np.zeros_like(self._words)
-        pack_stored(self._points, 0, self._words.shape[1], self._fields.kernel, expected)
+        pack_stored(self.points, 0, self._words.shape[1], self._fields.kernel, expected)
         assert (self._words[:, in_use] == expected[:, in_use]).all()

@@ -67,11 +67,11 @@ class PosetIndex(CoveringIndex):
         self._roots = np.empty(16, np.int64)
         self._root_at: dict[int, int] = {}  # root → its place in `_roots`
 
-    def _insert(self, slot: int) -> None:
-        point = self._points[slot]
+    def insert(self, slot: int) -> None:
+        point = self.points[slot]
         known = self._age.keys()  # neither `slot` itself nor slots that the rest of its batch has filled
-        over = known & set(_covering_slots(self._points, self._used, point).tolist())
-        under = known & set(covered_slots(self._points, self._used, point).tolist()) - over
+        over = known & set(_covering_slots(self.points, self.used, point).tolist())
+        under = known & set(covered_slots(self.points, self.used, point).tolist()) - over
         parents = {p for p in over if self._below[p].isdisjoint(over)}
         children = {c for c in under if self._above[c].isdisjoint(under)}
         self._age[slot] = self._clock
@@ -89,7 +89,7 @@ class PosetIndex(CoveringIndex):
         if not parents:
             self._root(slot)
 
-    def _delete(self, slot: int) -> None:
+    def delete(self, slot: int) -> None:
         parents, children = self._above.pop(slot), self._below.pop(slot)
         for parent in parents:
             self._below[parent].discard(slot)
@@ -106,7 +106,7 @@ class PosetIndex(CoveringIndex):
         del self._age[slot]
 
     def _is_above(self, one: int, other: int) -> bool:
-        first, second = self._points[one], self._points[other]
+        first, second = self.points[one], self.points[other]
         if not (first >= second).all():
             return False
         return not (second >= first).all() or self._age[one] < self._age[other]
@@ -126,14 +126,14 @@ class PosetIndex(CoveringIndex):
             self._roots[place] = last
             self._root_at[last] = place
 
-    def _search(self, query: Floats) -> int:
+    def search(self, query: Floats) -> int:
         count = len(self._root_at)
-        place = int(_first_root(self._points, self._roots, count, query))
+        place = int(_first_root(self.points, self._roots, count, query))
         self.stats.probes += place + 1 if place >= 0 else count
         self.stats.volume += 1.0
         return int(self._roots[place]) if place >= 0 else NO_SLOT
 
-    def _check(self) -> None:
+    def check_structure(self) -> None:
         in_use = self._ids.slots()
         assert sorted(self._above) == sorted(self._below) == sorted(self._age) == in_use
         for slot in in_use:
@@ -145,7 +145,7 @@ class PosetIndex(CoveringIndex):
         for root, place in self._root_at.items():
             assert self._roots[place] == root
 
-    def _structure_bytes(self) -> int:
+    def structure_bytes(self) -> int:
         sets = sum(s.__sizeof__() for table in (self._above, self._below) for s in table.values())
         tables = sum(t.__sizeof__() for t in (self._above, self._below, self._age, self._root_at))
         return sets + tables + self._roots.nbytes

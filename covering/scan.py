@@ -51,9 +51,9 @@ class ScanIndex(CoveringIndex):
     touches = "boxes"
     compiled_with = ()
 
-    def _insert_many(self, first: int, count: int) -> None:
+    def insert_many(self, first: int, count: int) -> None:
         pass  # the store is the structure
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
-        self.stats.probes += _scan_many(self._points, self._used, queries, found)
+    def search_into(self, queries: Floats, found: Slots) -> None:
+        self.stats.probes += _scan_many(self.points, self.used, queries, found)
         self.stats.volume += len(queries)

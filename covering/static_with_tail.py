@@ -39,18 +39,18 @@ class StaticWithTail(PackedPoints, ABC):
         """The order in which to store these points; may keep what `_arrange_done` needs."""
 
     def _arrange_done(self) -> None:
-        """The static part now lies in that order in `_points[:_built]`: build what goes on top of it."""
+        """The static part now lies in that order in `points[:_built]`: build what goes on top of it."""
 
     def tail_limit(self) -> int:
         return max(TAIL_LEAST, int(TAIL_FACTOR * math.sqrt(self._built)))
 
-    def _insert(self, slot: int) -> None:
+    def insert(self, slot: int) -> None:
         self._pack(slot, slot + 1)
-        if self._used - self._built > self.tail_limit():
+        if self.used - self._built > self.tail_limit():
             self._rebuild()
 
-    def _insert_many(self, first: int, count: int) -> None:
-        if self._used - self._built > self.tail_limit():
+    def insert_many(self, first: int, count: int) -> None:
+        if self.used - self._built > self.tail_limit():
             self._rebuild()
         else:
             self._pack(first, first + count)
@@ -65,25 +65,25 @@ class StaticWithTail(PackedPoints, ABC):
 
     def _room(self, needed: int) -> int:
         # The tail fills up next: make room for a quarter of its limit at a time.
-        return needed + max(16, self.tail_limit() // 4) if self._used else needed
+        return needed + max(16, self.tail_limit() // 4) if self.used else needed
 
     def _rebuild(self) -> None:
         live = np.array(self._ids.slots(), np.int64)
-        order = live[self._arranged(self._points[live])]
-        self._points = self._points[order]
+        order = live[self._arranged(self.points[live])]
+        self.points = self.points[order]
         self._ids.permute(order, len(order))
         self._free.clear()
-        self._used = self._built = len(order)
+        self.used = self._built = len(order)
         self._dead = 0
         self._words = np.empty((self._fields.words, len(order)), self._words.dtype)
         self._pack(0, len(order))
         self._arrange_done()
         self._arrays_moved()
 
-    def _check(self) -> None:
-        super()._check()
+    def check_structure(self) -> None:
+        super().check_structure()
         in_use = self._ids.slots()
-        assert self._built <= self._used <= len(self._points) == self._words.shape[1]
+        assert self._built <= self.used <= len(self.points) == self._words.shape[1]
         assert self._dead == self._built - sum(slot < self._built for slot in in_use)
         assert all(slot >= self._built for slot in self._free)
-        assert len(in_use) + self._dead + len(self._free) == self._used
+        assert len(in_use) + self._dead + len(self._free) == self.used

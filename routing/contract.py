@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from covering.stats import Asked
 from routing.filter import Filter
 from routing.rank import Rank
 
@@ -32,16 +33,34 @@ class Search:
     runs: int = 0
     volume: float = 1.0
     capped: bool = False
-    asked: tuple[tuple[str, int, int, int], ...] = ()  # (method, probes, pages, round trips) of each index searched
+    asked: tuple[Asked, ...] = ()  # the work in each index searched
     held: tuple[tuple[str, int, int], ...] = ()  # (method, entries, pages) of each index searched for covered ones
 
     @property
     def pages(self) -> int:
-        return sum(pages for _, _, pages, _ in self.asked)
+        return sum(work.pages for work in self.asked)
 
     @property
     def round_trips(self) -> int:
-        return sum(trips for _, _, _, trips in self.asked)
+        return sum(work.round_trips for work in self.asked)
+
+    @property
+    def candidates(self) -> int:
+        return sum(work.candidates for work in self.asked)
+
+    @property
+    def bits(self) -> int:
+        """Of a coordinate on the curve, where it was finest; 0 off the curve."""
+        return max((work.bits for work in self.asked), default=0)
+
+    @property
+    def audited(self) -> int:
+        """How many of these searches were audits (covering/audit.py)."""
+        return sum(work.audited for work in self.asked)
+
+    @property
+    def past_stop(self) -> int:
+        return sum(work.past_stop for work in self.asked)
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,7 @@ class RoutingOptions:
     merge_waste: float = 0.0  # imperfect merging: the largest share of a merger that nobody asked for
     rank: Rank | None = None  # whoever holds a subscription back must outrank it, see routing/rank.py
     skyband: int | None = None  # with a rank: how many it takes to hold one back; None: one
+    strategy_options: Mapping[str, Any] = field(default_factory=dict)  # keyword-only parameters of the strategy
 
 
 class LinkStrategy:
@@ -72,6 +92,8 @@ class LinkStrategy:
     covers: ClassVar[tuple[Cover, ...]] = get_args(Cover)
     keeps_ranks: ClassVar[bool] = False  # sends subscriptions as they are, in all directions, so `routing.rank` works
     charged_as: ClassVar[tuple[str, ...]] = ()  # names in a profile of searches that no covering method does
+    priced_like: ClassVar[str | None] = None  # what its own searches cost where a profile does not say it
+    ledger: ClassVar[Any] = None  # the kind of LinkLedger that decides for it; None: the usual one
     # How the compiled engine decides for it; None: it cannot. A subclass does not inherit this.
     compiled_as: ClassVar[Literal["simple", "identity", "covering"] | None] = None
     approximate: bool = False  # may miss covers that exist
@@ -112,6 +134,11 @@ class LinkStrategy:
 
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
+
+    def contains(self, one: Filter, other: Filter) -> bool:
+        """Does whatever matches `other` match `one`, as this network matches?"""
+        same = group_of(self.options, one) == group_of(self.options, other)
+        return same and one.contains(other, self.options.integral)
 
 
 def group_of(options: RoutingOptions, filter: Filter) -> object:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from covering.stats import Asked, footprint, pages_and_trips
 from routing.contract import LinkStrategy, Search
 from routing.filter import Filter, contain_together, widest_first
 
@@ -228,7 +229,8 @@ class LinkLedger:
         return filter
 
     def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
-        return strategy.find_cover(subscription, filter)
+        found = strategy.find_cover(subscription, filter)
+        return found if found.asked or not found.probes else _charged(strategy, found, len(filter.box))
 
     def _find_covered(self, subscription: int, filter: Filter) -> list[int]:
         return self.strategy.find_covered(filter)
@@ -260,6 +262,16 @@ class LinkLedger:
         if self.on_decision is not None:
             self.on_decision(Decision(subscription, outcome, search, exact))
 
+    def introduce(self, filters: Mapping[int, Filter]) -> list[LedgerMessage]:
+        """The messages to send, in order, now that the broker knows all these at once."""
+        return self._decide_all(filters, "forwarded")
+
+    def known_as(self, subscription: int) -> Filter | None:
+        """The filter of a subscription that a decision was made about."""
+        if subscription in self.suppressed:
+            return self.suppressed[subscription][0]
+        return self.sent.get(subscription, self.dormant.get(subscription))
+
     @property
     def known(self) -> dict[int, Filter]:
         """The subscriptions that a decision was made about."""
@@ -288,3 +300,9 @@ class LinkLedger:
 def _handed_over(coverers: tuple[int, ...], entry: int, coverer: int) -> tuple[int, ...]:
     """Who holds a subscription back once `coverer` has taken the place of `entry`."""
     return tuple(dict.fromkeys(coverer if c == entry else c for c in coverers))
+
+
+def _charged(strategy: LinkStrategy, found: Search, attributes: int) -> Search:
+    """The answer of a strategy that does not say what its probes are charged as: they are boxes that it compared."""
+    pages = pages_and_trips(found.probes, 0, *footprint("boxes", attributes))
+    return replace(found, asked=(Asked(strategy.name, found.probes, *pages),))

@@ -13,19 +13,21 @@ Importing this package is cheap: the first call (`notebook`) loads the simulator
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sim.checks import check_plugin, plugin_checks
+    from sim.network import Network
     from sim.notebook import load, run
 
-__all__ = ["load", "run"]
+__all__ = ["Network", "check_plugin", "load", "plugin_checks", "run"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from sim import notebook
-
-        return getattr(notebook, name)
+        homes = {"Network": "network", "check_plugin": "checks", "plugin_checks": "checks"}
+        return getattr(import_module(f"sim.{homes.get(name, 'notebook')}"), name)
     raise AttributeError(f"module 'sim' has no attribute {name!r}; there are: {', '.join(__all__)}")
 
 

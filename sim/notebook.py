@@ -11,50 +11,69 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from analysis.aggregate import analyze
 from analysis.notebook import Results
 from analysis.report.page import write_report
 from analysis.spark.java import find_java
+from broker.trace.disk import folder_at
 from coverlay import CoverlayError, quoted
 from sim.cli import terminal
 from sim.experiment import plan as plans
 from sim.experiment.engines import nobody
 from sim.experiment.folder_lock import FolderLock
+from sim.experiment.objects import as_files
+from sim.experiment.plain import plain
 from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep
+from sim.network import Network
+from sim.network.parts import schema_table
 from sim.tell.keep import keep
 
-Experiment = str | Path | Mapping[str, Any] | Plan
+Experiment = str | Path | Mapping[str, Any] | Plan | Network
 
 
-def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> Plan:
-    """The plan of an experiment with the given dotted keys changed. Every run is checked; `plan.runs` lists them."""
+def load(
+    experiment: Experiment,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    plugins: Sequence[str | Path] = (),
+    out: str | Path | None = None,
+) -> Plan:
+    """The plan of an experiment with the given dotted keys changed. Every run is checked; `plan.runs` lists them.
+
+    `plugins`: files and installed modules with methods of your own (docs/plugins.md).
+
+    Where files are named, Python may give a NetworkX graph, a dict or list of graphs (which are swept), or a frame of
+    pandas or Arrow. They are written to `out`/inputs (default: out/NAME), so that the experiment can be repeated from
+    its file. Of a `Network`, the experiment does again what was done in it.
+    """
     if isinstance(experiment, Plan):
-        if not settings:
+        if not settings and not plugins:
             return experiment
         experiment = experiment.data
-    settings = plain(settings or {})
+    inputs = (Path(out) if out is not None else Path("out") / _name(experiment)) / "inputs"
+    settings, named = plain(as_files(settings or {}, inputs)), [str(name) for name in plugins]
+    if isinstance(experiment, Network):
+        return plans.load(str(experiment.save(inputs)), settings, named)
     if isinstance(experiment, Mapping):
-        return plans.plan(plain(experiment), settings=settings)
-    return plans.load(str(experiment), settings)
+        data = dict(as_files(experiment, inputs))
+        if isinstance(data.get("schema"), Mapping):
+            data["schema"] = schema_table(data["schema"])
+        return plans.plan(plain(data), settings=settings, plugins=named)
+    return plans.load(str(experiment), settings, named)
 
 
-def plain(value: Any) -> Any:
-    """A value as a file would give it: lists for tuples, ranges and arrays, numbers for numpy's, text for paths."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value) if isinstance(value, Path) else value
+def _name(experiment: Experiment) -> str:
+    """The name that the results of an experiment go by, if nobody names a folder."""
+    if isinstance(experiment, Network):
+        return experiment.settings.name
+    given = experiment.get("name", "experiment") if isinstance(experiment, Mapping) else Path(str(experiment)).stem
+    return str(given).replace("/", "-")
 
 
 def run(
@@ -66,6 +85,7 @@ def run(
     resume: bool = False,
     spark: str | None = None,
     progress: bool = True,
+    plugins: Sequence[str | Path] = (),
 ) -> Results:
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 
@@ -73,10 +93,10 @@ def run(
     core), or all on the Spark cluster `spark`. A notebook shows the result as a table, the answer in words and the path
     of the page. `progress=False` shows no bar. Raises if a run failed or the oracle found a wrong delivery.
     """
-    plan = load(experiment, settings)
+    plan = load(experiment, settings, plugins=plugins, out=out)
     for note in plan.notes:
         warnings.warn(note, stacklevel=2)
-    folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
+    folder = folder_at(out) if out is not None else Path("out") / plan.name.replace("/", "-")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     find_java()  # fail now rather than after the last run

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import CoverlayError, Registry, place_of, quoted, unknown_name
 from topk.answers import Batch, Stats
 from topk.auto import best_for
 from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
 from topk.contract import SEMANTICS, TopKIndex
 from topk.dynamic import BUFFER, LogStructured
-from topk.options import check_type, default_of
+from topk.options import check_type, declared, default_of
 from topk.papers.interval.aggregate_rtree import AggregateRTree
 from topk.papers.interval.interval_tree import IntervalTree
 from topk.papers.interval.ir_tree import IRTree
@@ -48,8 +48,18 @@ from topk.sparse import SparseCatalogue, SparseIndex
 from topk.sparse import build as _build_sparse
 
 __all__ = [
-    "SEMANTICS", "Batch", "Catalogue", "SparseCatalogue", "SparseIndex", "Stats", "TopKIndex",
-    "create", "interval_indexes", "methods",
+    "SEMANTICS",
+    "Batch",
+    "Catalogue",
+    "PlacedIndex",
+    "SparseCatalogue",
+    "SparseIndex",
+    "Stats",
+    "TopKIndex",
+    "create",
+    "interval_indexes",
+    "methods",
+    "register",
 ]  # fmt: skip
 
 # One attribute each; `over` turns them into matchers of any number of attributes, under the same names.
@@ -59,10 +69,28 @@ _INTERVAL_INDEXES = (
     DirectList, IntervalSkipList, IntervalBinarySearchTree,
 )  # fmt: skip
 
-_METHODS: dict[str, type[TopKIndex]] = {
-    **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
-    **{cls.name: cls for cls in (Scan, Slices, Canopy)},
-}
+METHODS: Registry[type[TopKIndex]] = Registry(
+    "matcher",
+    {
+        **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
+        **{cls.name: cls for cls in (Scan, Slices, Canopy)},
+    },
+    facts={"name": ()},
+)
+# By the kind of catalogue that a matcher is for.
+REGISTRIES: dict[type, Registry[Any]] = {TopKIndex: METHODS, SparseIndex: _SPARSE, PlacedIndex: _PLACED}
+Matcher = TypeVar("Matcher", bound=type)
+
+
+def register(matcher: Matcher) -> Matcher:
+    """Add a matcher of your own; a decorator of a `TopKIndex`, `SparseIndex` or `PlacedIndex` (docs/plugins.md)."""
+    base = next((base for base in REGISTRIES if isinstance(matcher, type) and issubclass(matcher, base)), TopKIndex)
+    if getattr(matcher, "name", None) == AUTO:
+        raise CoverlayError(f"{place_of(matcher)}: {AUTO!r} chooses among matchers; choose another name")
+    REGISTRIES[base].add_class(matcher, base)
+    matcher.options = {**matcher.options, **declared(matcher)}  # type: ignore[attr-defined]
+    return matcher
+
 
 AUTO = "auto"  # no structure of its own: picks one per static run
 _BUFFER_HELP = "subscriptions that are scanned before they are built into a static run"
@@ -75,7 +103,7 @@ def options_of(name: str, kind: str = "boxes") -> dict[str, tuple[str, Any]]:
     """The options of a matcher: a line of help, and the default (None where the data decide)."""
     if name not in registry(kind):
         raise unknown_name("matching method", name, registry(kind))
-    cls = _METHODS.get(name) if kind == "boxes" else registry(kind)[name]
+    cls = METHODS.get(name) if kind == "boxes" else registry(kind)[name]
     wrapped = kind == "boxes" and (cls is None or not cls.dynamic)
     built = (interval_indexes().get(name), cls)
     helped = {option: (text, default_of(option, built)) for option, text in (cls.options if cls else {}).items()}
@@ -89,7 +117,7 @@ def methods(kind: str = "boxes") -> list[str]:
 
 def registry(kind: str = "boxes") -> dict[str, Any]:
     """What implements each name: a matcher class, an interval index for one-dimensional methods, the rule of auto."""
-    kinds = {"boxes": {**_METHODS, **interval_indexes(), AUTO: best_for}, "predicates": _SPARSE, "places": _PLACED}
+    kinds = {"boxes": {**METHODS, **interval_indexes(), AUTO: best_for}, "predicates": _SPARSE, "places": _PLACED}
     if kind not in kinds:
         raise unknown_name("kind of catalogue", kind, kinds)
     return dict(kinds[kind])
@@ -97,7 +125,7 @@ def registry(kind: str = "boxes") -> dict[str, Any]:
 
 def matcher(name: str, kind: str = "boxes") -> type[Any]:
     """The class of the matcher `name`; `auto` has none."""
-    of_kind: dict[str, Any] = _METHODS if kind == "boxes" else registry(kind)
+    of_kind: dict[str, Any] = METHODS if kind == "boxes" else registry(kind)
     if name not in of_kind:
         raise unknown_name("matching method", name, of_kind)
     return of_kind[name]
@@ -131,13 +159,15 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
     semantics = options.pop("semantics", "exact")
     if name not in methods():
         raise unknown_name("matching method", name, methods())
-    cls = _METHODS.get(name)
+    cls = METHODS.get(name)
     valid = options_of(name)
     for option, value in options.items():
         if option not in valid:
             known = ", ".join(sorted(valid)) or "none"
             raise CoverlayError(f"{name} has no option {option!r}; it has: {known}")
         check_type(option, value, valid[option][1])
+    if cls is not None and semantics in SEMANTICS and semantics not in cls.semantics:
+        raise CoverlayError(f"{name} answers semantics {' and '.join(cls.semantics)}, not {semantics}")
     if cls is not None and cls.dynamic:
         return cls(catalogue, semantics, **options)
     buffer = options.pop("buffer", BUFFER)
@@ -159,7 +189,7 @@ class _Parts:
     options: Mapping[str, Any]
 
     def static(self, part: Catalogue) -> TopKIndex:
-        cls = _METHODS.get(self.name)
+        cls = METHODS.get(self.name)
         return best_for(part, self.semantics) if cls is None else cls(part, self.semantics, **self.options)
 
     def buffer(self) -> TopKIndex:
@@ -168,4 +198,4 @@ class _Parts:
         empty = Catalogue.empty(self.dimensions)
         if combine == "sum":
             return Scan(empty, self.semantics)
-        return _METHODS[IRTree.name](empty, self.semantics, combine=combine)  # type: ignore[call-arg]
+        return METHODS[IRTree.name](empty, self.semantics, combine=combine)  # type: ignore[call-arg]

@@ -1,11 +1,13 @@
 """What every top-k matcher offers, and the one place where residues are honoured.
 
-A matcher implements `_search`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
-can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
-from above. `top` therefore asks for a few more than k, checks their residues, and asks for twice as many while
-the last box score could still hide a better subscription. Without residues this costs nothing.
+A matcher implements `search`: the k best rows by their *boxes* alone. A static one makes its structure in `build` and
+finds what it was built from in `catalogue`; a dynamic one has a store of its own, `insert` and `delete`.
 
-Any number of threads may ask one matcher at the same time (see `container`): what `_search` writes to is its own.
+A residue (≠, not in, in) can only take predicates away from a box match, never add one, so the box ranking bounds the
+true ranking from above. `top` therefore asks for a few more than k, checks their residues, and asks for twice as many
+while the last box score could still hide a better subscription. Without residues this costs nothing.
+
+Any number of threads may ask one matcher at the same time (see `container`): what `search` writes to is its own.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,19 +53,24 @@ class TopKIndex(Subscriptions):
     ([(1, 3.0), (2, 2.0)], [[(0, 1.0)], [(1, 3.0)]])
     """
 
+    semantics: Any = SEMANTICS  # of a class: those that it answers; of a matcher: the one that it was made for
+    priced_like: ClassVar[str | None] = None  # what it costs where a profile does not say it
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
     most_attributes: ClassVar[int | None] = None  # that it can index; None: any number
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
-        if semantics not in SEMANTICS:
-            raise unknown_name("semantics", semantics, SEMANTICS)
+        if semantics not in (answers := type(self).semantics):
+            raise unknown_name("semantics", semantics, answers)
         self.semantics = semantics
         self._check_weights(catalogue)
         self.dimensions = catalogue.dimensions
         self.stats = Stats()
         self._residuals: dict[int, Residual] = {}
         self._note_residues(catalogue)
+        if type(self).catalogue is TopKIndex.catalogue:  # otherwise it has a store of its own
+            self._given = catalogue
+        self.build(catalogue)
 
     def _note_residues(self, c: Catalogue) -> None:
         for row, residue in c.residues.items():
@@ -73,29 +81,45 @@ class TopKIndex(Subscriptions):
         return f", {self.semantics}"
 
     def ids(self) -> list[int]:
-        return self._catalogue().ids.tolist()
+        return self.catalogue.ids.tolist()
 
     @abstractmethod
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
         """The k best by their boxes, best first, ties by ascending id; k ≥ 1.
 
         An event is a box from low to high; for a point these are the same array.
         """
 
-    @abstractmethod
-    def _catalogue(self) -> Catalogue:
-        """Everything stored, without residues."""
+    def build(self, catalogue: Catalogue) -> None:
+        """Make the structure over these subscriptions; called once, at the end of `__init__`."""
 
-    @abstractmethod
-    def _subscription(self, id: int) -> Catalogue:
-        """One stored subscription as a catalogue of one row, without its residue."""
+    # ---- where the subscriptions are: those of a static matcher are those it was built from ---------------
 
     @property
-    @abstractmethod
+    def catalogue(self) -> Catalogue:
+        """Everything stored, without residues."""
+        return self._given
+
+    @cached_property
+    def _row_of(self) -> dict[int, int]:
+        """Made on first use: a build should not pay for it."""
+        return dict(zip(self._given.ids.tolist(), range(len(self._given)), strict=True))
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._row_of
+
+    def subscription(self, id: int) -> Catalogue:
+        """One stored subscription as a catalogue of one row, without its residue."""
+        return self._given.take([self._row_of[id]])
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays the matcher needs to answer, the bounds it compares included."""
+        return sum(column.nbytes for column in self.catalogue.columns)
 
-    @abstractmethod
     def check(self) -> None:
         """Verify the structure's invariants; AssertionError names the first one broken."""
 
@@ -126,12 +150,12 @@ class TopKIndex(Subscriptions):
         self.stats.queries += 1
         if k == 0:
             return NONE_FOUND
-        return self._checked(low, high, k) if self._residuals else self._search(low, high, k)
+        return self._checked(low, high, k) if self._residuals else self.search(low, high, k)
 
     def _checked(self, low: Floats, high: Floats, k: int) -> Found:
         ask = k + _SPARE
         while True:
-            ids, box_scores = self._search(low, high, ask)
+            ids, box_scores = self.search(low, high, ask)
             scores = box_scores.copy()
             for i, identity in enumerate(ids.tolist()):
                 residual = self._residuals.get(identity)
@@ -250,13 +274,13 @@ class TopKIndex(Subscriptions):
         self._take(one)
 
     def _take(self, one: Catalogue) -> None:
-        self._note_residues(one)  # first, because `_insert` may depend on whether there are residues
-        self._insert(one)
+        self._note_residues(one)  # first, because `insert` may depend on whether there are residues
+        self.insert(one)
         self.stats.inserts += 1
 
     def remove(self, id: int) -> None:
         id = stored_id(id, self)
-        self._delete(id)
+        self.delete(id)
         self._residuals.pop(id, None)
         self.stats.deletes += 1
 
@@ -268,16 +292,16 @@ class TopKIndex(Subscriptions):
         next to nothing, become even.
         """
         id = stored_id(id, self)
-        old, residual = self._subscription(id), self._residuals.get(id)
+        old, residual = self.subscription(id), self._residuals.get(id)
         if weights is None:
             weights = _scaled(old.weights[0], numbers("a score", score))
         residue = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
         self._replace(self._checked_one(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], residue))
 
-    def _insert(self, one: Catalogue) -> None:
+    def insert(self, one: Catalogue) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
 
-    def _delete(self, id: int) -> None:
+    def delete(self, id: int) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
 
 

@@ -46,14 +46,14 @@ class Run:
         return id in self.index and id not in self.dead
 
     def live(self) -> Catalogue:
-        stored = self.index._catalogue()
+        stored = self.index.catalogue
         return stored.take(np.array([id not in self.dead for id in stored.ids.tolist()], dtype=np.bool_))
 
     def search(self, low: Floats, high: Floats, k: int) -> Found:
         """The k best live rows; asks the index for more while dead ones take their places."""
         ask = min(k + min(len(self.dead), k), len(self.index))
         while True:
-            ids, scores = self.index._search(low, high, ask)
+            ids, scores = self.index.search(low, high, ask)
             if not self.dead:
                 return ids, scores
             alive = np.array([id not in self.dead for id in ids.tolist()], dtype=np.bool_)
@@ -116,12 +116,12 @@ class LogStructured(TopKIndex):
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         return super().top_many(events, k) if self._clean is None else self._clean.top_many(events, k)
 
-    def _insert(self, one: Catalogue) -> None:
-        self._buffer._insert(one)
+    def insert(self, one: Catalogue) -> None:
+        self._buffer.insert(one)
         self._clean = None
         if len(self._buffer) < self._buffer_size:
             return
-        merged = [self._buffer._catalogue()]
+        merged = [self._buffer.catalogue]
         size = len(self._buffer)
         while self._runs and len(self._runs[-1]) <= 2 * size:
             run = self._runs.pop()
@@ -131,9 +131,9 @@ class LogStructured(TopKIndex):
         self._start_run(concatenated(merged))
         self._changed()
 
-    def _delete(self, id: int) -> None:
+    def delete(self, id: int) -> None:
         if id in self._buffer:
-            self._buffer._delete(id)
+            self._buffer.delete(id)
             self._changed()
             return
         self._clean = None
@@ -147,18 +147,19 @@ class LogStructured(TopKIndex):
     def _run_of(self, id: int) -> Run:
         return next(run for run in self._runs if id in run)
 
-    def _catalogue(self) -> Catalogue:
+    @property
+    def catalogue(self) -> Catalogue:
         parts = [run.live() for run in self._runs]
-        return concatenated([*parts, self._buffer._catalogue()])
+        return concatenated([*parts, self._buffer.catalogue])
 
-    def _subscription(self, id: int) -> Catalogue:
+    def subscription(self, id: int) -> Catalogue:
         holder = self._buffer if id in self._buffer else self._run_of(id).index
-        return holder._subscription(id)
+        return holder.subscription(id)
 
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
         parts = [run.search(low, high, k) for run in self._runs]
         if len(self._buffer):
-            parts.append(self._buffer._search(low, high, min(k, len(self._buffer))))
+            parts.append(self._buffer.search(low, high, min(k, len(self._buffer))))
         if len(parts) < 2:
             return parts[0] if parts else NONE_FOUND
         ids, scores = best_first(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))

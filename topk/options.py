@@ -5,11 +5,22 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
-from coverlay import CoverlayError, quoted
+from coverlay import CoverlayError, Key, quoted
+
+
+def declared(cls: type) -> dict[str, str]:
+    """The options that a class declares as keyword-only parameters, with their meanings."""
+    hints = get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
+    names = [p.name for p in inspect.signature(cls).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    keys = {
+        name: next((k for k in getattr(hints.get(name), "__metadata__", ()) if isinstance(k, Key)), None)
+        for name in names
+    }
+    return {name: key.meaning if key else "" for name, key in keys.items()}
 
 
 @cache

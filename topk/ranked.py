@@ -1,9 +1,8 @@
-"""What our own static matchers share: the catalogue they were built from, ranks, and batches over all cores."""
+"""What our own static matchers share: ranks, and batches over all cores."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,31 +58,13 @@ def ranked_order(scores: Floats, ids: Ints) -> Ints:
 
 
 class RankedIndex(TopKIndex):
-    """A static matcher over rows in rank order; it keeps the catalogue for updates."""
+    """A static matcher over rows in rank order."""
 
     parallel: ClassVar[int] = 256  # events in a batch below which threads cost more than they save
 
     def __init__(self, catalogue: Catalogue, semantics: str) -> None:
         super().__init__(catalogue, semantics)
-        self._given = catalogue
         self.stats.rebuilds += 1
-
-    def __len__(self) -> int:
-        return len(self._given)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._row_of
-
-    @cached_property
-    def _row_of(self) -> dict[int, int]:
-        """Made on first use: a build should not pay for it."""
-        return dict(zip(self._given.ids.tolist(), range(len(self._given)), strict=True))
-
-    def _catalogue(self) -> Catalogue:
-        return self._given
-
-    def _subscription(self, id: int) -> Catalogue:
-        return self._given.take([self._row_of[id]])
 
     @abstractmethod
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:

@@ -104,33 +104,34 @@ class Scan(TopKIndex):
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         super().__init__(catalogue, semantics)
-        self._store = Store(catalogue)
+        self.store = Store(catalogue)
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.store)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._store.row_of
+        return id in self.store.row_of
 
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
-        self.stats.entries += self._store.used
-        return best_first(*scan_top(self._store.columns, self._store.used, low, high, k, self.semantics == "relaxed"))
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
+        self.stats.entries += self.store.used
+        return best_first(*scan_top(self.store.columns, self.store.used, low, high, k, self.semantics == "relaxed"))
 
-    def _insert(self, one: Catalogue) -> None:
-        self._store.add(one)
+    def insert(self, one: Catalogue) -> None:
+        self.store.add(one)
 
-    def _delete(self, id: int) -> None:
-        self._store.remove(id)
+    def delete(self, id: int) -> None:
+        self.store.remove(id)
 
-    def _catalogue(self) -> Catalogue:
-        return self._store.catalogue()
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.store.catalogue()
 
-    def _subscription(self, id: int) -> Catalogue:
-        return self._store.subscription(id)
+    def subscription(self, id: int) -> Catalogue:
+        return self.store.subscription(id)
 
     @property
     def nbytes(self) -> int:
-        return self._store.nbytes
+        return self.store.nbytes
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()

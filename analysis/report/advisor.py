@@ -1,7 +1,8 @@
 """The advisor: which search for covers to use, from a sweep, with the numbers that say so.
 
-Cost is the time of a covering check by the profile of `broker.service` (its probes, if nothing takes time), size is
-routing-table entries. Both should be small, and both are measured as ratios to exact covering. A setting is on the
+There is a piece of advice for each place where the index may be (places.py): in memory, on disk, in stores of sorted
+keys. Cost is what a covering check takes there: time by the profile (probes, if nothing takes time), or lookups; size
+is routing-table entries. Both should be small, and both are measured as ratios to exact covering. A setting is on the
 Pareto front if none is at least as good in both and better in one. The advice is the front's knee: where the saved
 share of the search exceeds the added share of the entries by most, that is, where cost ratio + size ratio is smallest.
 Exact covering has 2. It is advised unless some approximation (an ε, a budget, a search that gives up) has less by
@@ -13,12 +14,17 @@ A setting with the same numbers as another (a k-d tree below a thousand entries 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from analysis.report.costs import charged_by, costs_of_a_check, read_bounds
 from analysis.report.numbers import duration_text, number_text
-from analysis.report.summary import Summary, is_covering, is_exact, other_keys, search_name
+from analysis.report.places import Place, places
+from analysis.report.summary import Summary, is_covering, other_keys, search_name
 
-TIME, PROBES, SIZE = "check_time", "probes_per_check", "entries"
+PROBES, SIZE = "probes_per_check", "entries"
 WORTH = 0.1  # the saved share of the search must exceed the added share of the entries by more than this
 MISLEADS = 0.2  # a note is due if the share of the saving kept exceeds the recall by more than this
 SLOWER = 1.1  # the advice mentions settling times or latencies above this multiple of exact covering's
@@ -29,13 +35,13 @@ class Option:
     """One setting of the sweep: what a check costs, how large the tables are, and what comes of it."""
 
     point: str
-    name: str  # exact, ε = 0.1, budget 32
+    name: str  # exact (auto), budget 32
     epsilon: float  # NaN where a search may miss for another reason
-    cost: float  # µs per check, or probes where nothing takes time
+    cost: float  # per check, in the unit of the place
     probes: float
     entries: float
     recall: float | None
-    in_time: bool = False  # whether cost is a time
+    place: Place
     saving: float = float("nan")  # share of simple routing's entries that is saved
     settled: float = float("nan")  # ms within which 95 % of the subscriptions have settled
     latency: float = float("nan")  # ms within which 95 % of the deliveries arrive
@@ -46,10 +52,21 @@ class Option:
         return self.epsilon == 0
 
     @property
+    def searched_by(self) -> str:
+        """The name without `exact`: auto."""
+        return self.name.removeprefix("exact (").removesuffix(")")
+
+    @property
+    def in_time(self) -> bool:
+        return self.place.unit == "µs"
+
+    @property
     def cost_text(self) -> str:
         """0.27 µs (101 probes) per check."""
         probes = f"{number_text(self.probes, 'probes')} probes"
-        return f"{duration_text(self.cost / 1000)} ({probes}) per check" if self.in_time else f"{probes} per check"
+        if not self.in_time:
+            return f"{number_text(self.cost, '')} {self.place.unit} per check"
+        return f"{duration_text(self.cost / 1000)} ({probes}) per check"
 
     @property
     def size_text(self) -> str:
@@ -58,42 +75,74 @@ class Option:
 
 @dataclass(frozen=True)
 class Advice:
-    """The advised setting among the options of one family, and the sentences that say why."""
+    """The advised setting among the options of one family in one place, and the sentences that say why."""
 
-    title: str  # the swept keys that were held fixed
+    place: Place
+    title: str  # the swept keys that were held fixed, and the place if there are several
     options: tuple[Option, ...]  # exact first
     advised: Option
     sentence: str
 
 
 def advise(summary: Summary) -> list[Advice]:
-    """One piece of advice per setting of everything but the search, if it has an exact and an approximate search."""
+    """A piece of advice per setting of everything but the search and per place, where an exact and an approximate
+    search can be compared."""
     searching = [point for point in summary.order if is_covering(summary.labels(point))]
-    in_time = len(summary.means(TIME, searching)) == len(searching)
-    groups: dict[tuple[str, str], list[Option]] = {}
+    costs, where = _costs(summary, searching)
+    groups: dict[tuple[str, str], list[str]] = {}
     for point in searching:
-        option = _option(summary, point, in_time)
-        if option.cost == option.cost:
-            groups.setdefault(_held_fixed(summary, point), []).append(option)
+        groups.setdefault(_held_fixed(summary, point), []).append(point)
     found = []
-    for (title, _), options in groups.items():
-        options.sort(key=lambda o: (not o.exact, o.epsilon != o.epsilon, o.epsilon, o.cost))
-        if options[0].exact and not options[-1].exact:
-            found.append(_advice(title, _different(options)))
+    for (title, _), points in groups.items():
+        several = [_of_place(summary, place, title, points, costs[place.column], place is where[0]) for place in where]
+        advice = [item for item in several if item is not None]
+        named = [replace(item, title=", ".join(filter(None, [title, item.place.title]))) for item in advice]
+        found += named if len(advice) > 1 else advice
     return found
 
 
-def _option(summary: Summary, point: str, in_time: bool) -> Option:
+def _costs(summary: Summary, points: list[str]) -> tuple[dict[str, dict[Any, float]], list[Place]]:
+    """The mean cost of a check by column and point, and the places that can be compared.
+
+    The slides' model is none of them: who asks which search to use chooses the resolution too.
+    """
+    if not points:
+        return {}, []
+    _, prices = read_bounds(summary.out)
+    charged = {point: charged_by(point, prices, summary.out) for point in points}
+    runs = summary.runs[summary.runs["point"].isin(points)]
+    in_runs = costs_of_a_check(runs, charged, prices)
+    costs = {column: cost.groupby(runs["point"]).mean().to_dict() for column, cost in in_runs.items()}
+    timed = bool(runs["check_time"].notna().all())
+    return costs, [place for place in places(prices, timed) if not place.given_bits]
+
+
+def _of_place(
+    summary: Summary, place: Place, title: str, points: Sequence[str], costs: Mapping[str, float], as_run: bool
+) -> Advice | None:
+    """`as_run`: the runs took the time that searches take there, so that it shows in what they settled in."""
+    options = [
+        _option(summary, point, place, costs[point])
+        for point in points
+        if place.admits(summary.labels(point), json.loads(point)) and costs[point] == costs[point]
+    ]
+    options.sort(key=lambda o: (not o.exact, o.epsilon != o.epsilon, o.epsilon, o.cost))
+    if not options or not options[0].exact or options[-1].exact:
+        return None
+    return _advice(place, title, _different(options), as_run)
+
+
+def _option(summary: Summary, point: str, place: Place, cost: float) -> Option:
     labels, recall = summary.labels(point), summary.mean(point, "recall")
     return Option(
         point,
-        "exact" if is_exact(labels) else search_name(summary, point),
+        search_name(summary, point),
         labels["epsilon"],
-        summary.mean(point, TIME if in_time else PROBES),
+        cost,
         summary.mean(point, PROBES),
         summary.mean(point, SIZE),
         recall if recall == recall else None,
-        in_time,
+        place,
         summary.mean(point, "reduction"),
         summary.mean(point, "convergence_p95"),
         summary.mean(point, "latency_p95"),
@@ -139,7 +188,7 @@ def knee(front: list[Option], exact: Option) -> Option:
     return best if ratios(best) < 2 - WORTH else exact
 
 
-def _advice(title: str, options: list[Option]) -> Advice:
+def _advice(place: Place, title: str, options: list[Option], as_run: bool) -> Advice:
     exact = options[0]
     front = pareto_front(options)
     advised = knee(front, exact)
@@ -148,10 +197,12 @@ def _advice(title: str, options: list[Option]) -> Advice:
     if not rough:
         numbers = f"{exact.cost_text} and {exact.size_text}"
         alike = f"Approximation makes no difference here: every setting has the numbers of exact covering, {numbers}."
-        return Advice(title, marked, advised, alike)
+        return Advice(place, title, marked, advised, alike)
     first = _use_exact(exact, front, rough) if advised.exact else _use_other(exact, advised)
-    words = [first, _fewer_probes(exact, rough), _slow(exact, rough), _recall(exact, rough)]
-    return Advice(title, marked, advised, " ".join(word for word in words if word))
+    words = [first]
+    if as_run:
+        words += [_fewer_probes(exact, rough), _slow(exact, rough), _recall(exact, rough)]
+    return Advice(place, title, marked, advised, " ".join(word for word in words if word))
 
 
 def _use_exact(exact: Option, front: list[Option], rough: list[Option]) -> str:
@@ -161,8 +212,8 @@ def _use_exact(exact: Option, front: list[Option], rough: list[Option]) -> str:
     else:
         why = "no approximation searches faster here" if exact.in_time else "no approximation searches less here"
     return (
-        f"Use exact covering: {why}. It needs {exact.cost_text} and {exact.size_text}, the cheapest approximation "
-        f"({cheapest.name}) {cheapest.cost_text} and {cheapest.size_text}."
+        f"Use exact covering ({exact.searched_by}): {why}. It needs {exact.cost_text} and {exact.size_text}, the "
+        f"cheapest approximation ({cheapest.name}) {cheapest.cost_text} and {cheapest.size_text}."
     )
 
 

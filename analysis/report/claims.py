@@ -25,6 +25,11 @@ NOT_RUN = "not run"
 VERDICTS = (HOLDS, MORE, SMALLER, FAILS, UNTESTABLE, NOT_RUN)
 _NEEDS_CAUSE = (SMALLER, FAILS)
 
+# Who says it. Only what a document claims counts as held or failed; all else is counted under its kind.
+CLAIMED = "claimed"
+EXTENSION = "our extension"  # a question of ours, about something that the document does not claim
+KINDS = (CLAIMED, EXTENSION)
+
 LEDGER = "claims.json"
 
 # Titles of the documents; any other document goes by its short name.
@@ -56,6 +61,7 @@ class Claim:
     basis: str  # what the verdict is based on: the quantity that the document measured
     band: str  # where ours must lie for "holds"
     verdict: str  # one of VERDICTS
+    kind: str = CLAIMED  # one of KINDS
     ours: str = ""  # with the range over seeds
     seeds: int = 0
     size: str = ""  # of what was measured
@@ -73,10 +79,22 @@ class Claim:
         for verdict in (self.verdict, *(reading.verdict for reading in self.beside.values())):
             if verdict not in VERDICTS:
                 raise unknown_name(f"verdict of {name}", verdict, VERDICTS)
+        if self.kind not in KINDS:
+            raise unknown_name(f"kind of {name}", self.kind, KINDS)
         if self.verdict in (*_NEEDS_CAUSE, UNTESTABLE) and not self.reason.strip():
             raise CoverlayError(f"{name} {self.verdict!r} must say why")
         if self.verdict in _NEEDS_CAUSE and not self.evidence:
             raise CoverlayError(f"{name} {self.verdict!r} must name what was measured to find the reason")
+
+    @property
+    def counted_as(self) -> str:
+        """Its verdict if the document claims it, else its kind."""
+        return self.verdict if self.kind == CLAIMED else self.kind
+
+    @property
+    def finding(self) -> str:
+        """The verdict as it is shown; what no document claims says so first."""
+        return self.verdict if self.kind == CLAIMED else f"{self.kind}: {self.verdict}"
 
     @property
     def disagrees(self) -> list[str]:
@@ -115,9 +133,12 @@ class Ledger:
         return found
 
 
+COUNTED = (*VERDICTS, *KINDS[1:])
+
+
 def counted(claims: Sequence[Claim]) -> dict[str, int]:
-    """The number of claims per verdict, in the order of VERDICTS."""
-    return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+    """The number of claims per verdict, and of what no document claims per kind, in the order of COUNTED."""
+    return {name: sum(claim.counted_as == name for claim in claims) for name in COUNTED}
 
 
 def numeral(value: float, digits: int) -> str:
@@ -163,7 +184,7 @@ def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
         was, now = before.get(key), after.get(key)
         if was is not None and now is not None and now.verdict == NOT_RUN:
             continue
-        if was is None or now is None or was.verdict != now.verdict:
+        if was is None or now is None or was.finding != now.finding:
             found.append((*key, _said(was), _said(now)))
     return found
 
@@ -171,7 +192,7 @@ def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
 def _said(claim: Claim | None) -> str:
     if claim is None:
         return "no such claim"
-    return f"{claim.verdict} ({claim.ours})" if claim.ours else claim.verdict
+    return f"{claim.finding} ({claim.ours})" if claim.ours else claim.finding
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from markupsafe import Markup
 
 from analysis.report.assets import asset
 from analysis.report.claims import (
+    CLAIMED,
+    COUNTED,
+    EXTENSION,
     FAILS,
     HOLDS,
     LEDGER,
@@ -33,6 +37,7 @@ from analysis.report.claims import (
 from coverlay import CoverlayError, __version__
 
 _TONES = {HOLDS: "good", MORE: "good", SMALLER: "mixed", FAILS: "bad", UNTESTABLE: "mixed", NOT_RUN: "mixed"}
+_TONES[EXTENSION] = "aside"
 
 # Pictures that browsers show from a data: address.
 _PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
@@ -55,7 +60,8 @@ def render(ledger: Ledger, out: Path) -> str:
         row = {
             **asdict(claim),
             "picture": _picture(claim, out),
-            "tone": _TONES[claim.verdict],
+            "finding": claim.finding,
+            "tone": _TONES[claim.counted_as],
             "disagrees": claim.disagrees,
             "how": _how(claim),
         }
@@ -68,7 +74,7 @@ def render(ledger: Ledger, out: Path) -> str:
         counts=[(verdict, _TONES[verdict], n) for verdict, n in counted(ledger.claims).items() if n],
         titles=TITLES,
         made=ledger.made,
-        total=len(ledger.claims),
+        total=_claimed(ledger.claims),
         figures=figures,
         numeral=numeral,
         version=__version__,
@@ -120,10 +126,10 @@ _COLUMNS = ("id", "claim", "published", "ours", "verdict", "holds within", "seed
 
 
 def verdict_table(ledger: Ledger) -> str:
-    """The number of claims per document and verdict."""
-    rows = [["document", "claims", *VERDICTS], ["---"] * (2 + len(VERDICTS))]
+    """The number of claims per document and verdict; our extensions have a column of their own."""
+    rows = [["document", "claims", *COUNTED], ["---"] * (2 + len(COUNTED))]
     for document, claims in ledger.documents().items():
-        rows.append([f"`{document}`", str(len(claims)), *(str(n or "–") for n in counted(claims).values())])
+        rows.append([f"`{document}`", str(_claimed(claims)), *(str(n or "–") for n in counted(claims).values())])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
@@ -141,8 +147,15 @@ def markdown(ledger: Ledger) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _counts(claims: Any) -> str:
-    return f"{len(claims)} claims: " + ", ".join(f"{n} {verdict}" for verdict, n in counted(claims).items() if n) + "."
+def _claimed(claims: Sequence[Claim]) -> int:
+    """How many the document makes itself."""
+    return sum(claim.kind == CLAIMED for claim in claims)
+
+
+def _counts(claims: Sequence[Claim]) -> str:
+    found = ", ".join(f"{n} {name}" for name, n in counted(claims).items() if n and name in VERDICTS)
+    beside = "".join(f"; beside them, {n} {name}" for name, n in counted(claims).items() if n and name not in VERDICTS)
+    return f"{_claimed(claims)} claims: {found}{beside}."
 
 
 def _seeds(claims: list[Claim]) -> str:
@@ -161,7 +174,7 @@ def _cells(claim: Claim) -> list[str]:
         claim.claim,
         claim.published,
         "; ".join(part for part in ours if part),
-        f"{claim.verdict}, by {claim.basis}{busy}",
+        f"{claim.finding}, by {claim.basis}{busy}",
         claim.band,
         str(claim.seeds or "–"),
         claim.size,

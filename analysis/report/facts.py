@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from analysis.report.numbers import duration_text
-from analysis.report.sentences import NO_PROCESSING, without_processing
 from analysis.report.summary import Summary
+from analysis.report.truth import NO_PROCESSING, without_processing
 
 
 def facts(summary: Summary) -> str:

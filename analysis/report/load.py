@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.report.effects import Effects
 from analysis.report.numbers import number_text
-from analysis.report.sentences import said
 from analysis.report.summary import Summary
 from analysis.spark.traces import Run
 
@@ -42,17 +42,18 @@ def names_of(runs: Iterable[Run]) -> dict[str, dict[int, str]]:
     return {run: dict(zip(t["broker"].to_pylist(), t["name"].to_pylist(), strict=True)) for run, t in tables}
 
 
-def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[str]) -> list[Load]:
+def loads(effects: Effects, names: dict[str, dict[int, str]], shown: Collection[str]) -> list[Load]:
     """The settings in `shown` in which work takes time, and all in which a broker is overloaded, in table order.
 
     `names`: of brokers, by run and broker.
     """
+    summary = effects.summary
     wanted = {run for run in _runs(summary) if summary.point_of[run] in shown} | may_be_overloaded(summary)
     found = {}
     for run, times in summary.times.groupby("run") if wanted else ():
         if run in wanted:
             point = summary.point_of[str(run)]
-            load = _load(said(summary, point), measured(times), names.get(str(run), {}))
+            load = _load(effects.title(point), measured(times), names.get(str(run), {}))
             if load.overloaded or point in shown:
                 found[point] = load
     return [found[point] for point in summary.order if point in found]

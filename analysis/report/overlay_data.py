@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.report.summary import Summary, is_covering, point_title
+from analysis.report.effects import Effects
+from analysis.report.summary import is_covering
 from analysis.spark.traces import Run, canonical
 from broker.trace.schema import CLIENT
 
@@ -28,7 +29,7 @@ GOLDEN = 2.399963  # radians between two neighbours of a spiral that fills a dis
 MOST_NUMBERS = 150_000  # brokers × (stops + columns) over all pictures: about 1 MB of page
 
 
-def overlays(summary: Summary, runs: list[Run]) -> list[dict[str, Any]]:
+def overlays(effects: Effects, runs: list[Run]) -> list[dict[str, Any]]:
     """One picture per run, as many as fit."""
     room = MOST_NUMBERS
     found: list[dict[str, Any]] = []
@@ -36,11 +37,12 @@ def overlays(summary: Summary, runs: list[Run]) -> list[dict[str, Any]]:
         room -= int(run.record["brokers"]) * (MOST_TIMES + 12)
         if found and room < 0:
             break
-        found.append(_overlay(summary, run))
+        found.append(_overlay(effects, run))
     return found
 
 
-def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
+def _overlay(effects: Effects, run: Run) -> dict[str, Any]:
+    summary = effects.summary
     brokers = run.read("brokers").to_pandas().merge(_of(summary.brokers, run), "left", "broker")
     if len(summary.times):
         brokers = brokers.merge(_busy(_of(summary.times, run), float(run.record["finished"])), "left", "broker")
@@ -50,7 +52,7 @@ def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
     brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
     return {
-        "title": point_title(summary, point),
+        "title": effects.title(point),
         "covering": is_covering(summary.labels(point)),
         "brokers": brokers.to_dict("records"),
         "links": links.fillna(0).to_dict("records"),

@@ -21,23 +21,25 @@ from markupsafe import Markup
 
 from analysis.report import plots, shown_settings
 from analysis.report.advisor import advise
-from analysis.report.answers import answer
+from analysis.report.answer import Answer, answer
 from analysis.report.assets import asset
-from analysis.report.cards import cards, truth_card
+from analysis.report.costs import read_slides
+from analysis.report.effects import Effects
 from analysis.report.facts import facts, made
-from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
-from analysis.report.page_data import charts_that_differ, dimensions_of, plot_data, study_data
-from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
+from analysis.report.page_data import charts_that_differ, plot_data, study_data
+from analysis.report.page_tables import effect_tables, missed_covers, study_tables, summary_table, trace_hashes
+from analysis.report.places import ABOUT_STORES, STORES, Price
 from analysis.report.replay import replays
-from analysis.report.sentences import about_sweep, about_truth
-from analysis.report.study import Case, Price
+from analysis.report.study import Case, places_of, study
 from analysis.report.study_grid import LEGEND, NEARLY, grid
-from analysis.report.study_words import MANY, WHY_RECALL, by_size, called, overall, sensitivity_rows
+from analysis.report.study_words import MANY, WHY_RECALL, by_size, overall, sensitivity_rows
 from analysis.report.summary import Summary, load
 from analysis.report.thresholds import Thresholds
-from analysis.report.told import read_told
+from analysis.report.told import Told, read_told
+from analysis.report.truth import about_truth, truth_card
+from analysis.report.words import cards
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
 from broker.trace.disk import CURE, replaced_file, writing
@@ -66,23 +68,22 @@ def write_report(out: Path, asked: Asked | None = None) -> Path:
 def render(summary: Summary, asked: Asked | None = None) -> str:
     """The whole page as text."""
     asked = asked or Asked()
-    findings = Findings(summary, read_told(summary.out), asked.thresholds, asked.profiles)
-    told, cases, answered = findings.told, findings.cases, answer(findings)
+    begun = begin(summary, asked)
+    effects, told, cases, answered = begun.effects, begun.told, begun.cases, begun.answer
     large, many = shown_settings.is_large(summary), len(cases) > MANY
     listed = shown_settings.rows(summary, cases)
     pictured = shown_settings.pictures(listed)
     runs, warnings = _runs(summary, pictured)
-    toml, experiment = _experiment(summary.out)
+    experiment = begun.experiment
     notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *experiment.get("notes", ())]
-    question = told.held.question if told.held is not None else experiment.get("question") or _question(summary)
+    question = told.held.question if told.held is not None else experiment.get("question") or _question(effects)
     advice = [] if large and cases else advise(summary)  # a large study says more, workload by workload
-    shown, alike = charts_that_differ(summary)
-    nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
-    busy = loads(summary, names_of(runs), pictured)
+    shown, alike = charts_that_differ(effects, answered)
+    nets = overlays(effects, [run for run in runs if canonical(run.point) in pictured])
+    busy = loads(effects, names_of(runs), pictured)
     drawn = _loads_drawn(busy)
-    in_short = [about_truth(summary)] if many else about_sweep(summary)
     studied = study_tables(cases)
-    data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
+    data = plot_data(effects, answered, [] if large else shown, advice, nets, cases)
     data |= study_data(studied) if many else {}
     data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
     data |= _overlay_data(runs, nets, data["defaultOverlay"])
@@ -91,10 +92,10 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "question": question,
         "facts": facts(summary),
         "made": made(summary),
-        # The extremes over many workloads describe none of them.
-        "cards": [truth_card(summary)] if many else cards(summary),
-        "brief": [words for words in in_short if words not in answered.sentences],
-        "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
+        # The effects on many workloads together describe none of them.
+        "cards": [*([] if cases else cards(effects, answered.metrics)), truth_card(summary)],
+        "answer": [str(sentence) for sentence in answered.sentences],
+        "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
@@ -107,7 +108,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "advice": advice,
         "warnings": list(dict.fromkeys(notes)),
         "large": len(summary.order) if large else 0,
-        "table": summary_table(summary, answered, listed),
+        "table": summary_table(effects, answered.metrics, listed),
         "rows_left_out": shown_settings.left_out(summary, listed),
         "points": bool(data["points"]),
         "bounds": len(data["study"]),
@@ -115,17 +116,44 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "charts": data["charts"],
         "overlays": nets,
         "overlays_left_out": shown_settings.left_out(summary, nets),
-        "differences": difference_table(summary, listed),
-        "misses": missed_covers(summary),
+        "effects": effect_tables(effects, answered.metrics) if not cases else [],
+        "misses": missed_covers(effects),
         "metrics": list(CATALOGUE.values()),
         "data": embed(data),
         "study": studied,
-        **_study_section(cases, many),
-        **_repeating_section(summary, toml, runs[0] if runs else None),
+        **_study_section(cases, many, summary.out),
+        **_repeating_section(effects, begun.toml, runs[0] if runs else None),
         **_machinery(),
     }
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(asset("report.html.jinja")).render(content)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What page and terminal begin with."""
+
+    effects: Effects
+    told: Told
+    cases: list[Case]
+    answer: Answer
+    toml: str  # the experiment's file; empty if it is gone
+    experiment: Mapping[str, Any]  # its question, notes and what it asks
+
+    def overloaded(self) -> list[str]:
+        """Sentences about brokers without time left; a search for the highest rate makes them so on purpose."""
+        summary = self.effects.summary
+        if self.told.held is not None or not may_be_overloaded(summary):
+            return []
+        return in_words(loads(self.effects, names_of(_runs(summary, [])[0]), []), summary)
+
+
+def begin(summary: Summary, asked: Asked | None = None) -> Begun:
+    asked = asked or Asked()
+    toml, experiment = _experiment(summary.out)
+    effects, told = Effects(summary), read_told(summary.out)
+    cases = study(summary, asked.thresholds, asked.profiles)
+    return Begun(effects, told, cases, answer(effects, told, cases, experiment.get("asks", ())), toml, experiment)
 
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
@@ -145,7 +173,7 @@ def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen
     return found
 
 
-def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
+def _study_section(cases: list[Case], many: bool, out: Path) -> dict[str, Any]:
     """When approximation pays, workload by workload."""
     return {
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
@@ -153,21 +181,24 @@ def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
         "grid_legend": LEGEND,
         "grid_nearly": NEARLY,
         "thresholds": cases[0].thresholds if cases else None,
-        "places": [called(profile) for profile in cases[0].profiles] if cases else [],
+        "places": [place.title for place in places_of(cases)],
+        "slides": read_slides(out) if cases else "",
+        "about_stores": ABOUT_STORES if any(place in STORES for place in places_of(cases)) else "",
         "sensitivity": sensitivity_rows(cases) if cases else [],
         "why_recall": WHY_RECALL,
     }
 
 
-def _repeating_section(summary: Summary, toml: str, sample: Run | None) -> dict[str, Any]:
+def _repeating_section(effects: Effects, toml: str, sample: Run | None) -> dict[str, Any]:
     """What a reader needs to repeat the experiment and to compare the outcome."""
+    summary = effects.summary
     parameters, versions = (sample.parameters, json.loads(sample.record["versions"])) if sample else ({}, {})
     return {
         "toml": toml,
         "parameters": json.dumps(parameters, indent=2, ensure_ascii=False),
         "versions": json.dumps(versions, indent=2, ensure_ascii=False),
         "runs": len(summary.runs),
-        "hashes": trace_hashes(summary) if len(summary.runs) <= shown_settings.MOST_RUNS else [],
+        "hashes": trace_hashes(effects) if len(summary.runs) <= shown_settings.MOST_RUNS else [],
         "version": __version__,
     }
 
@@ -182,19 +213,6 @@ def _machinery() -> dict[str, Any]:
         "theme": Markup(asset("theme.js")),
         "js": Markup(asset("overlay.js") + asset("report.js")),
     }
-
-
-def said_first(summary: Summary) -> tuple[Findings, Answer, list[str]]:
-    """For the terminal, how the page begins: findings, answer, and its sentences with those about overloaded brokers.
-
-    A search for the highest rate overloads brokers on purpose; its own answer says which is full first.
-    """
-    findings = Findings(summary, read_told(summary.out))
-    answered = answer(findings)
-    busy = []
-    if findings.told.held is None and may_be_overloaded(summary):
-        busy = loads(summary, names_of(_runs(summary, [])[0]), [])
-    return findings, answered, [*answered.sentences, *in_words(busy, summary)]
 
 
 def embed(value: Any) -> Markup:
@@ -242,16 +260,16 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
     return list(found.values()), notes
 
 
-def _question(summary: Summary) -> str:
-    names = [dimension["title"] for dimension in dimensions_of(summary)]
-    if len(summary.order) == 1:
+def _question(effects: Effects) -> str:
+    names = [factor.title for factor in effects.factors]
+    if not names:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
     verb = "does" if len(names) == 1 else "do"
     return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
 
 
 def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
-    """The experiment's file, and its question and notes if it has them; it may be gone, or edited by hand."""
+    """The experiment's file, and of it the question, notes and what it asks; it may be gone, or edited by hand."""
     try:
         text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -260,5 +278,5 @@ def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return text, {}
-    kinds = {"question": str, "notes": list}
+    kinds = {"question": str, "notes": list, "asks": list}
     return text, {key: found[key] for key, kind in kinds.items() if isinstance(found.get(key), kind)}

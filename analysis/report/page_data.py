@@ -6,20 +6,19 @@ The page contains it as JSON; templates/report.js draws it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.report.advisor import Advice
-from analysis.report.findings import Answer, differs, same_everywhere
+from analysis.report.answer import Answer, differing
+from analysis.report.effects import NOT_OF_FLOODING, Effects
 from analysis.report.numbers import value_text
 from analysis.report.overlay_data import MEASURES
-from analysis.report.sentences import said
 from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
-from analysis.report.study_words import bound_rows
-from analysis.report.summary import Summary, is_covering
-from analysis.report.table import epsilon_text, metric_text
+from analysis.report.study_pictures import bound_rows
+from analysis.report.summary import is_flooding
+from analysis.report.table import NONE, alike, metric_text
 from analysis.spark.metrics import CATALOGUE
 
 # The pictures every report has, in this order: heading, metrics, what to look for.
@@ -32,27 +31,24 @@ CHARTS = (
         ("probes_per_check",),
         "Stored entries or key ranges looked at per covering check. A probe is not the same in every method.",
     ),
-    (
-        "Time to settle",
-        ("convergence_mean", "convergence_p95"),
-        "Until a subscription is known wherever it must be, in ms.",
-    ),
+    ("Time to settle", ("convergence_p95", "convergence_mean"), "Until a subscription is known wherever it must be."),
     ("Control messages", ("control_messages",), "Over links: subscribing, unsubscribing, advertisements, recovery."),
     ("Event messages", ("event_messages", "false_positives"), "Events over links, and those that were needless."),
-    ("Latency", ("latency_p50", "latency_p95", "latency_p99"), "From publication to delivery, in ms."),
+    ("Latency", ("latency_p95", "latency_p50", "latency_p99"), "From publication to delivery, in ms."),
 )
 
 
-def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], str]:
-    """The pictures of CHARTS in which something differs, and a sentence about the others."""
-    drawn, alike = [], []
+def charts_that_differ(effects: Effects, answered: Answer) -> tuple[list[dict[str, Any]], str]:
+    """The pictures of CHARTS that differ and that the answer lacks; a sentence about what does not differ."""
+    before = {name for picture in answered.pictures for name in picture.get("metrics", ())}
+    drawn, same = [], []
     for number, (title, metrics, caption) in enumerate(CHARTS):
-        known = [name for name in metrics if summary.means(name)]
-        if any(differs(summary, name) for name in known):
+        known = [name for name in metrics if effects.summary.means(name)]
+        if not differing(effects, known):
+            same += known
+        elif not before & {*known}:
             drawn.append({"id": f"chart-{number}", "title": title, "metrics": known, "caption": caption})
-        else:
-            alike += known
-    return drawn, same_everywhere(summary, alike)
+    return drawn, alike(effects, same)
 
 
 def bounded(value: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -72,49 +68,39 @@ def _short(number: float) -> float:
     return float(f"{number:.6g}")
 
 
-def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
-    """What a plot can have on its horizontal axis, each with its values in order and the value of each point.
-
-    `said` is put before a value in the name of a line. A swept key may have one value only: other points lack it.
-    """
-    found: list[dict[str, Any]] = []
-
-    def add(name: str, texts: Mapping[str, str | None], numeric: bool, title: str) -> None:
-        values = list(dict.fromkeys(text for text in texts.values() if text is not None))
-        said = f"{title.rpartition('.')[2]} " if numeric or (len(values) < 2 and name in swept) else ""
-        if len(values) > 1 or name in swept or (name == "strategy" and not found):
-            dimension = {"name": name, "title": title, "values": values, "numeric": numeric, "said": said, "of": texts}
-            found.append(dimension)
-
-    swept = summary.other_swept
-    labels = {point: summary.labels(point) for point in summary.order}
-    covering = {p: epsilon_text(have) if is_covering(have) else None for p, have in labels.items()}
-    in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
-    add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
-    for key in swept:
-        values = {point: json.loads(point)[key] for point in summary.order if key in json.loads(point)}
-        ordered = sorted(values.items(), key=lambda item: _number(item[1]))
-        numeric = all(_number(value) < math.inf for value in values.values())
-        add(key, {point: value_text(value) for point, value in ordered}, numeric, key)
-    add("strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, False, "strategy")
-    # ε first, then by number of values: the longest axis leaves the fewest lines.
-    return sorted(found, key=lambda d: (d["name"] != "epsilon", -len(d["values"])))
-
-
-def _number(value: Any) -> float:
-    """A sort key; what is not a number comes last, in its old order."""
-    return float(value) if isinstance(value, int | float) and value == value else math.inf
+def dimensions_of(effects: Effects) -> list[dict[str, Any]]:
+    """What a plot can have on its horizontal axis: every factor, its levels in order, and the level of each point."""
+    found = []
+    for factor in sorted(effects.factors, key=lambda factor: (not factor.numbers, -len(factor.levels))):
+        values = {
+            level: value_text(json.loads(level)[factor.keys[0]]) if factor.numbers else factor.names[level]
+            for level in factor.levels
+        }
+        found.append(
+            {
+                "name": factor.title,
+                "title": factor.title,
+                "values": [*values.values()],
+                "numeric": bool(factor.numbers),
+                "said": f"{factor.title} " if factor.numbers else "",
+                "of": {point: values[level] for point, level in factor.of.items()},
+            }
+        )
+    only = str(effects.summary.labels(effects.summary.order[0])["strategy"])
+    alone = {"name": "strategy", "title": "strategy", "values": [only], "numeric": False, "said": ""}
+    return found or [{**alone, "of": dict.fromkeys(effects.summary.order, only)}]
 
 
 def plot_data(
-    summary: Summary,
+    effects: Effects,
     answer: Answer,
     charts: list[dict[str, Any]],
     advice: list[Advice],
     nets: list[dict[str, Any]],
     cases: list[Case],
 ) -> dict[str, Any]:
-    dimensions = dimensions_of(summary)
+    summary = effects.summary
+    dimensions = dimensions_of(effects)
     points = []
     shown = [name for name in CATALOGUE if summary.means(name)]
     if is_large(summary):  # then only metrics that are drawn
@@ -126,8 +112,10 @@ def plot_data(
         for name in shown:
             value = summary.value(point, name)
             values[name] = {**bounded(value, name), "text": metric_text(value, name, interval=True)}
+            if name in NOT_OF_FLOODING and is_flooding(summary.labels(point)):
+                values[name] |= {"mean": None, "low": None, "high": None, "text": NONE}
         keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
-        points.append({"keys": keys, "title": said(summary, point), "values": values})
+        points.append({"keys": keys, "title": effects.title(point), "values": values})
     covering = [i for i, net in enumerate(nets) if net["covering"]]
     return {
         "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
@@ -140,7 +128,11 @@ def plot_data(
         "answer": _answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
-        "study": [{"title": case.title, "rows": rows} for case in cases if (rows := bound_rows(case))],
+        "study": [
+            {"title": f"{case.title}, {bits} bits given" if bits else case.title, "rows": bound_rows(case, bits)}
+            for case in cases
+            for bits in case.bounds
+        ],
         "overlays": nets,
         "measures": [
             {"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]
@@ -184,5 +176,4 @@ def _advice_data(advice: Advice) -> dict[str, Any]:
         }
         for option in advice.options
     ]
-    unit = "µs" if advice.advised.in_time else "probes"
-    return {"title": advice.title or "all", "unit": f"{unit} per covering check", "rows": rows}
+    return {"title": advice.title or "all", "unit": f"{advice.place.unit} per covering check", "rows": rows}

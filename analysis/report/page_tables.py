@@ -1,96 +1,110 @@
-"""The page's tables, as its template takes them: the summary, studies, differences, missed covers, trace hashes."""
+"""The page's tables, as its template takes them: the summary, studies, effects, missed covers, trace hashes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from analysis.report.findings import Answer
-from analysis.report.numbers import number_text
-from analysis.report.study import Case
-from analysis.report.study_words import called, row_cells, sentence, shape
-from analysis.report.summary import Summary, point_title
-from analysis.report.table import Table, metric_text, table, table_metrics
+from analysis.report import words
+from analysis.report.effects import CHANCE, EQUAL, Effects, Paired, varied
+from analysis.report.study import Case, places_of
+from analysis.report.study_words import row_cells, sentence, shape
+from analysis.report.table import short_title, table, table_metrics
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import MUST_BE_ZERO
 
-DIFFERENCE_METRICS = (
-    "entries", "control_messages", "check_time", "probes_per_check", "convergence_p95", "event_messages", "latency_p95",
-)  # fmt: skip
+MOST_METRICS = 8  # columns of effects
+MOST_EFFECTS = 150  # rows of them; results/differences.csv has all
 MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
 
 
-def summary_table(summary: Summary, answered: Answer, points: Sequence[str]) -> dict[str, Any]:
-    plain: Table = table(summary, table_metrics(summary, answered.metrics), points=points)
+def summary_table(effects: Effects, metrics: Sequence[str], points: Sequence[str]) -> dict[str, Any]:
+    """Every column; those that do not answer are hidden until they are asked for."""
+    summary = effects.summary
+    shown = table_metrics(summary, metrics)
+    plain = table(effects, shown, points, intervals=shown)
+    first = {*metrics, *(name for name in MUST_BE_ZERO if summary.happened(name))}
     rows = []
     for point, texts in zip(plain.points, plain.rows, strict=True):
-        row = []
-        for column, text in zip(plain.columns, texts, strict=True):
-            half, alarm = "", False
-            if column.metric:
-                value = summary.value(point, column.metric)
-                _, _, half = metric_text(value, column.metric, interval=True).partition(" ± ")
-                alarm = column.metric in MUST_BE_ZERO and value["mean"] > 0
-            row.append({"text": text, "half": half, "alarm": alarm, "numeric": column.numeric})
-        rows.append(row)
+        cells = []
+        for column, whole in zip(plain.columns, texts, strict=True):
+            text, _, half = whole.partition(" ± ")
+            mean = summary.mean(point, column.metric) if column.metric else None
+            alarm = column.metric in MUST_BE_ZERO and mean is not None and mean > 0
+            cells.append({"text": text, "half": half, "alarm": alarm, "numeric": column.numeric, "value": mean})
+        rows.append({"number": summary.order.index(point), "cells": cells})
     columns = [
-        {"title": c.title, "numeric": c.numeric, "note": CATALOGUE[c.metric].definition if c.metric else ""}
+        {
+            "title": c.title,
+            "numeric": c.numeric,
+            "note": CATALOGUE[c.metric].definition if c.metric else "",
+            "more": c.metric is not None and c.metric not in first,
+        }
         for c in plain.columns
     ]
-    return {"columns": columns, "rows": rows}
+    return {"columns": columns, "rows": rows, "more": any(column["more"] for column in columns)}
 
 
 def study_tables(cases: list[Case]) -> list[dict[str, Any]]:
     """Each workload's verdicts, shape and table."""
+    where = places_of(cases)
     return [
         {
             "title": case.title,
             "kind": case.kind,
-            "verdicts": [{"where": called(verdict.profile), "what": verdict.what} for verdict in case.verdicts],
+            "verdicts": [{"where": verdict.place.title, "what": verdict.what} for verdict in case.verdicts],
             "sentence": sentence(case),
             "shape": shape(case),
-            "columns": [{"title": title, "note": note} for title, note, _ in row_cells(case, case.rows[0])],
-            "rows": [[text for _, _, text in row_cells(case, row)] for row in case.rows],
+            "columns": [{"title": title, "note": note} for title, note, _ in row_cells(case, case.rows[0], where)],
+            "rows": [[text for _, _, text in row_cells(case, row, where)] for row in case.rows],
         }
         for case in cases
     ]
 
 
-def difference_table(summary: Summary, points: Sequence[str]) -> dict[str, Any]:
-    frame = summary.differences
-    frame = frame[frame["metric"].isin(DIFFERENCE_METRICS) & frame["differs"].notna()]
-    by_point = {point: {row["metric"]: row for row in _records(rows)} for point, rows in frame.groupby("point")}
-    rows = []
-    baselines = list(dict.fromkeys(frame["baseline"]))
-    for point in points:
-        if mine := by_point.get(point):
-            texts = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
-            rows.append({"title": point_title(summary, point), "cells": texts})
-    baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"
-    titles = [CATALOGUE[name].title for name in DIFFERENCE_METRICS]
-    return {"rows": rows, "baseline": baseline, "titles": titles}
+def effect_tables(effects: Effects, metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """By factor: a row per comparison and combination of the other factors, a column per metric that differs."""
+    shown = varied(effects, table_metrics(effects.summary, metrics))[:MOST_METRICS]
+    found, room = [], MOST_EFFECTS
+    for factor in effects.factors:
+        rows = []
+        for level, base in factor.base.items():
+            of = {name: effects.compare(factor, base, level, name) for name in shown}
+            parts = {name: {part.rest: part for part in effect.parts} for name, effect in of.items() if effect}
+            for rest in dict.fromkeys(rest for mine in parts.values() for rest in mine):
+                cells = [cell(parts.get(name, {}).get(rest), name) for name in shown]
+                rows.append([words.head(factor, base, level), effects.rest_in_words(rest, factor), *cells])
+        if rows and room > 0:
+            others = ", ".join(other.title for other in effects.factors if other is not factor)
+            titles, left = [short_title(name) for name in shown], max(0, len(rows) - room)
+            found.append({"title": factor.title, "others": others, "titles": titles, "rows": rows[:room], "left": left})
+            room -= len(rows[:room])
+    return found
 
 
-def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
-    if row is None or row["mean"] != row["mean"]:
+def cell(part: Paired | None, metric: str) -> str:
+    """−69.2 % ± 10.8; = for a tie; ~ before what may be chance."""
+    if part is None:
         return "–"
-    if not row["differs"]:
-        return "equal" if row["low"] == row["high"] else "not shown"
-    unit = CATALOGUE[name].unit
-    sign = "+" if row["mean"] > 0 else "−"
-    half = number_text(row["high"] - row["mean"], unit)
-    return f"{sign}{number_text(abs(row['mean']), unit)} ± {half}"
+    if part.verdict == EQUAL:
+        return "="
+    text = (
+        words.change_text(part, metric)
+        or f"{words.with_unit(part.base, metric)} → {words.with_unit(part.value, metric)}"
+    )
+    return f"~ {text}" if part.verdict == CHANCE else text
 
 
-def missed_covers(summary: Summary) -> list[dict[str, Any]]:
+def missed_covers(effects: Effects) -> list[dict[str, Any]]:
     """The missed covers that cost most, over all settings."""
+    summary = effects.summary
     frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
     rows = _records(frame.head(MOST_MISSES))
-    return [{**row, "title": point_title(summary, summary.point_of[row["run"]])} for row in rows]
+    return [{**row, "title": effects.title(summary.point_of[row["run"]])} for row in rows]
 
 
-def trace_hashes(summary: Summary) -> list[dict[str, Any]]:
-    return [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)]
+def trace_hashes(effects: Effects) -> list[dict[str, Any]]:
+    return [{**row, "title": effects.title(row["point"])} for row in _records(effects.summary.runs)]
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

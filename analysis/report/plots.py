@@ -45,7 +45,8 @@ def _series(legend: alt.Legend) -> alt.Color:
 def lines() -> Spec:
     """A metric against a swept key, one line per series, with 95 % intervals.
 
-    Data: x, y, low, high, series, metric, seeds. A row without x belongs to a series that the swept key does not
+    Data: x, y, low, high, series, metric, seeds, and label, the series' name at its end if there is no legend.
+    A row without x belongs to a series that the swept key does not
     affect (simple routing in a sweep of ε); it is drawn as a dashed line across.
     """
     base = _rows()
@@ -69,6 +70,7 @@ def lines() -> Spec:
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
         whole.mark_rule(strokeWidth=2, strokeDash=[6, 4]),
+        swept.mark_text(align="left", dx=8, fontSize=11).encode(text="label:N", tooltip=alt.value(None)),
     )
 
 
@@ -191,23 +193,27 @@ _LARGE_AND_SMALL = alt.Axis(
 
 
 def trade() -> Spec:
-    """What is kept against what it costs: a dot per search with 95 % intervals; the Pareto front is joined.
+    """What is kept against what it costs: a dot per search with 95 % intervals, a line per method, the Pareto front.
 
-    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front.
+    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front, kind (measured or theory).
     """
     cost = alt.Scale(type="log", nice=True)
     base = _rows().encode(
         x=alt.X("x:Q", title=X_TITLE, axis=_LARGE_AND_SMALL, scale=cost),
         y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
-        color=_series(_legend(2)),
+        color=_series(alt.Legend(orient="top", columns=2, offset=4, labelLimit=360)),
         tooltip=_tips(("name:N", "search"), ("text:N", "cost and saving")),
     )
+    measured, theory = (base.transform_filter(f"datum.kind === '{kind}'") for kind in ("measured", "theory"))
     joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
     return _layered(
-        joined.mark_line(strokeWidth=1.5, strokeDash=[5, 3], opacity=0.8),
+        joined.mark_line(strokeWidth=5, opacity=0.2),
+        measured.encode(order="x:Q").mark_line(strokeWidth=1.5),
+        theory.encode(order="x:Q").mark_line(strokeWidth=1.5, strokeDash=[6, 4]),
+        theory.mark_point(shape="diamond", size=60),
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
-        base.mark_point(size=70, filled=True, opacity=1),
+        measured.mark_point(size=70, filled=True, opacity=1),
         base.mark_text(dx=7, dy=-6, align="left").encode(text="label:N", tooltip=alt.value(None)),
         height=1.3 * HEIGHT,
     )

@@ -69,7 +69,7 @@ def _subscriptions(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
             words = f"{names[row.broker]}: {_HELD[str(row.outcome)]} towards {names[row.neighbour]}{by}"
             steps.append(_step(row.time, row.broker, row.neighbour, words, "held"))
         sent = sum(step["kind"] == "sent" and step["from"] is not None for step in steps)
-        title = f"Subscription {subscription}{_where('made', steps, names)}: {sent} messages"
+        title = f"Subscription {subscription}{_where('made', steps, names)}: {sent} message{'s' * (sent != 1)}"
         found.append(_replay(title, steps))
     return found
 

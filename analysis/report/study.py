@@ -6,15 +6,16 @@ ways to approximate it. Numbers are compared seed by seed, because runs of one s
 - *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too.
   If no subscription leaves, simple routing sends one message per entry that it keeps (the run record has the number of
   entries). If some leave, the share is of table entries instead of messages.
-- *cost*: the time that all searches for covers of one subscription take, at all brokers that it reaches. A cover that
-  is missed is searched for again at the next hop, and this includes those searches. Only subscriptions that came after
-  time 0 count: with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under
-  others it is computed from the counts of the same runs (`Price`).
+- *cost*: what all searches for covers of one subscription take, at all brokers that it reaches, in each place where the
+  index may be (places.py): time, or lookups. A cover that is missed is searched for again at the next hop, and this
+  includes those searches, and those that an audited search makes to know what it misses. Only subscriptions that came
+  after time 0 count: with preloaded ones it is the cost at that size. Under the profile of the runs time is measured;
+  under others it is computed from the counts of the same runs (`Price`).
 
-Both come with 95 % intervals over seeds; costs are paired ratios to the cheapest exact search under that profile. A
-search *pays* if the whole interval of what it keeps is at or above `keeps`, and the whole interval of its cost at or
-below `cheaper`. It *may pay* if only the means are; a single seed has no interval. These thresholds are parameters;
-`sensitivity` counts the verdicts for others.
+Both come with 95 % intervals over seeds; costs are paired ratios to the cheapest exact search of the same place. A
+search *pays* there if the whole interval of what it keeps is at or above `keeps`, and the whole interval of its cost at
+or below `cheaper`. It *may pay* if only the means are; a single seed has no interval. These thresholds are parameters;
+`sensitivity` counts the verdicts for others. A place without an exact or without an approximate search has no verdict.
 """
 
 from __future__ import annotations
@@ -25,65 +26,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product, starmap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
+from analysis.report.costs import Floats, charged_by, costs_by_seed, in_time, read_bounds
 from analysis.report.numbers import value_text
-from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, is_plain_covering, search_name
+from analysis.report.places import BITS, Place, Price, places
+from analysis.report.summary import Summary, family, is_exact, is_plain_covering, search_name
 from analysis.report.thresholds import Thresholds
 from analysis.spark.statistics import quantile
-from coverlay import CoverlayError, quoted
 
-BOUNDS_FILE = "bounds.json"  # written by sim/tell/study_bounds.py, which may import the theory and the profiles
-REWRITE = "delete it and run `coverlay report {out}`, which writes it again"
 LEAST = 5  # ways to approximate; a sweep with fewer is not a study
 HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
-IN_PROBES = "in probes"  # the unit of costs if nothing takes time
 PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
-SERVICE, PROFILE = "broker.service", "broker.service.profile"
-
-Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a profile charges for searches, in µs: a page, a round trip, and by method a check and a probe."""
-
-    page: float = 0.0
-    round_trip: float = 0.0
-    covering: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    def instead_of(self, charged: Price, method: str, runs: pd.DataFrame) -> pd.Series[float]:
-        """The mean time of a check under this profile, for runs that were charged by another.
-
-        Time is linear in the counts. A check may search several partitions, or none; their number follows from what was
-        charged. `auto` mixes several methods, so for it profiles may differ only in what they charge for storage.
-        """
-        pages, trips = (runs[f"{name}_per_check"].fillna(0.0) for name in ("pages", "round_trips"))
-        time = runs["check_time"] + (self.page - charged.page) * pages
-        time = time + (self.round_trip - charged.round_trip) * trips
-        if self.covering == charged.covering:
-            return time
-        if method not in self.covering or method not in charged.covering:
-            known = ", ".join(sorted({*self.covering} & {*charged.covering}))
-            raise CoverlayError(
-                f"costs under another profile cannot be worked out for covering method {method!r}: both profiles must "
-                f"have its coefficients; both have: {known}"
-            )
-        old, new = charged.covering[method], self.covering[method]
-        stored = charged.page * pages + charged.round_trip * trips
-        searches = (runs["check_time"] - old["probe"] * runs["probes_per_check"] - stored) / old["check"]
-        probes = (new["probe"] - old["probe"]) * runs["probes_per_check"]
-        return time + (new["check"] - old["check"]) * searches + probes
-
-
-IN_TIME = {"in time": Price()}  # if the folder has no prices
 
 
 @dataclass(frozen=True)
@@ -116,16 +74,25 @@ class Row:
     exact: bool
     values: Mapping[str, float]  # metric → mean over seeds
     kept: Interval
-    cost: Mapping[str, Interval]  # by profile: per subscription, in µs (or probes, if nothing takes time)
-    ratio: Mapping[str, Interval]  # by profile: its cost ÷ that of the cheapest exact search
+    # By the title of each place where it competes:
+    cost: Mapping[str, Interval]  # per subscription, in the place's unit
+    ratio: Mapping[str, Interval]  # its cost ÷ that of the cheapest exact search
+    rival: Mapping[str, str]  # the point of that search
     saturated: bool  # its busiest broker cannot keep up
+    in_store: bool  # it can live in a store of sorted keys
+    given_bits: str  # the resolution that was set; empty: it chose one
+
+    @property
+    def searched_by(self) -> str:
+        """The name without `exact`: auto."""
+        return self.name.removeprefix("exact (").removesuffix(")") if self.exact else self.name
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What holds under one profile."""
+    """What holds in one place."""
 
-    profile: str
+    place: Place
     what: str  # PAYS, MAYBE, EXACT or NOTHING
     exact: Row  # the cheapest exact search
     best: Row | None  # the cheapest that pays, or may pay; else what comes closest
@@ -134,20 +101,23 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Case:
-    """One workload: its rows (exact ones first), what theory says, and a verdict per profile."""
+    """One workload: its rows (exact ones first), what theory says, and a verdict per place."""
 
     fixed: Mapping[str, Any]  # the keys that distinguish it, usually of the workload
     rows: tuple[Row, ...]
     away: float  # share of simple routing's messages that exact covering saves
     verdicts: tuple[Verdict, ...]
-    bounds: Mapping[str, Any]  # empty where unknown; see sim/tell/study_bounds.py
-    unit: str  # of costs: µs or probes
+    bounds: Mapping[str, Mapping[str, Any]]  # by the bits that were given; see sim/tell/study_bounds.py
     seeds: int  # the fewest of any search
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
-    def profiles(self) -> tuple[str, ...]:
-        return tuple(verdict.profile for verdict in self.verdicts)
+    def nothing(self) -> bool:
+        """Whether there is hardly anything to cover."""
+        return self.away < HARDLY
+
+    def verdict(self, place: Place) -> Verdict | None:
+        return next((verdict for verdict in self.verdicts if verdict.place == place), None)
 
     @property
     def title(self) -> str:
@@ -208,80 +178,83 @@ def study(
     if not chosen:
         return []
     thresholds = thresholds or Thresholds()
-    theory, prices = read_bounds(summary.out)
+    theory, shipped = read_bounds(summary.out)
     points = [point for points in chosen.values() for point in points]
-    charged = {point: _charged(point, prices, summary.out) for point in points}
-    by_seed = _by_seed(summary, charged, prices if profiles is None else profiles)
-    timed = all(map(_in_time, by_seed.values()))
+    charged = {point: charged_by(point, shipped, summary.out) for point in points}
+    prices = shipped if profiles is None else profiles
+    by_seed = costs_by_seed(summary, charged, prices)
+    timed = all(map(in_time, by_seed.values()))
+    where = places(prices, timed)
     cases = [
-        _case(summary, name, {point: by_seed[point] for point in points}, timed, theory.get(name, {}), thresholds)
+        _case(summary, name, {point: by_seed[point] for point in points}, where, theory.get(name, {}), thresholds)
         for name, points in chosen.items()
     ]
     return sorted(cases, key=lambda case: case.order)
 
 
-def _charged(point: str, prices: Mapping[str, Price], out: Path) -> Price:
-    """What the runs of a point were charged: by the profile that the point sets, else by the first."""
-    values = json.loads(point)
-    name = values.get(PROFILE) or (values.get(SERVICE) or {}).get("profile") or next(iter(prices))
-    if name not in prices:
-        raise CoverlayError(
-            f"{out / BOUNDS_FILE} has no prices of the profile {quoted(name)}; {REWRITE.format(out=out)}"
-        )
-    return prices[name]
-
-
-def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Price]]:
-    """What the sweep wrote to its folder: the bounds by family, and what profiles charge, that of the runs first."""
-    file = out / BOUNDS_FILE
-    if not file.is_file():
-        return {}, IN_TIME
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        prices = {name: Price(**price) for name, price in found["profiles"].items()}
-        theory = {entry["family"]: entry for entry in found["families"]}
-        return theory, prices or IN_TIME
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CoverlayError(f"{file} cannot be read: {quoted(error)}; {REWRITE.format(out=out)}") from None
+def places_of(cases: Sequence[Case]) -> list[Place]:
+    """The places in which some case has a verdict, in their usual order."""
+    longest = max((case.verdicts for case in cases), key=len, default=())
+    found = dict.fromkeys(verdict.place for verdict in longest)
+    return list(found | dict.fromkeys(verdict.place for case in cases for verdict in case.verdicts))
 
 
 def _case(
     summary: Summary,
     name: str,
     numbers: Mapping[str, Mapping[str, Floats]],  # by point
-    timed: bool,  # whether the searches of all cases took time
+    where: Sequence[Place],
     theory: Mapping[str, Any],
     thresholds: Thresholds,
 ) -> Case:
     exact = [point for point in numbers if is_exact(summary.labels(point))]
-    profiles = [key for key in numbers[exact[0]] if key not in _COUNTS and (key != IN_PROBES) == timed]
-    cheapest = {p: min(exact, key=lambda point: Interval.of(numbers[point][p]).mean) for p in profiles}
     base = numbers[exact[0]]
     saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
+    rivals = {place.title: _rivals(summary, place, numbers, exact) for place in where}
     rows = []
     for point, mine in sorted(numbers.items(), key=lambda item: item[0] not in exact):
         labels, by_messages = summary.labels(point), (mine["none"] - mine["messages"]) / saved
+        rival = {place: of[point] for place, of in rivals.items() if point in of}
+        columns = {place.title: place.column for place in where if place.title in rival}
         rows.append(
             Row(
                 point,
                 str(labels["method"]),
                 bool(labels["on_curve"]),
-                f"exact ({labels['method']})" if point in exact else search_name(summary, point),
+                search_name(summary, point),
                 float(labels["epsilon"]),
                 point in exact,
                 {metric: summary.mean(point, metric) for metric in SHOWN},
                 Interval.of(np.where(np.isnan(by_messages), mine["reduction"] / entries, by_messages)),
-                {profile: Interval.of(mine[profile]) for profile in profiles},
-                {p: Interval.of(mine[p] / _positive(numbers[cheapest[p]][p])) for p in profiles},
+                {place: Interval.of(mine[column]) for place, column in columns.items()},
+                {place: Interval.of(mine[of] / _positive(numbers[rival[place]][of])) for place, of in columns.items()},
+                rival,
                 summary.mean(point, "utilisation_max") >= BUSY,
+                bool(labels["store"]),
+                value_text(json.loads(point).get(BITS, "")),
             )
         )
     shares = (base["none"] - base["messages"]) / base["none"]
     away = Interval.of(np.where(np.isnan(shares), base["reduction"], shares)).mean
-    by_point = {row.point: row for row in rows}
-    verdicts = tuple(_verdict(p, by_point[cheapest[p]], rows, away, thresholds) for p in profiles)
+    found = (_verdict(place, rows, away, thresholds) for place in where)
+    verdicts = tuple(verdict for verdict in found if verdict is not None)
     seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
-    return Case(json.loads(name), tuple(rows), away, verdicts, theory, "µs" if timed else "probes", seeds, thresholds)
+    return Case(json.loads(name), tuple(rows), away, verdicts, theory, seeds, thresholds)
+
+
+def _rivals(
+    summary: Summary, place: Place, numbers: Mapping[str, Mapping[str, Floats]], exact: Sequence[str]
+) -> dict[str, str]:
+    """For each point that can be compared in a place, the cheapest exact search that it is compared with."""
+    keys = {point: json.loads(point) for point in numbers}
+    there = [point for point in numbers if place.admits(summary.labels(point), keys[point])]
+    costs = {point: Interval.of(numbers[point][place.column]).mean for point in there if point in exact}
+    found = {}
+    for point in there:
+        alike = [other for other in costs if place.comparable(keys[point], keys[other])]
+        if alike:
+            found[point] = min(alike, key=lambda other: costs[other])
+    return found
 
 
 def _positive(values: Floats) -> Floats:
@@ -291,86 +264,60 @@ def _positive(values: Floats) -> Floats:
 
 # Metrics whose means are shown beside what is kept and what it costs.
 SHOWN = (
-    "recall", "recall_first_hop", "capped", "check_time", "probes_per_check", "entries", "control_messages",
+    "recall", "recall_first_hop", "capped", "volume", "check_time", "probes_per_check", "candidates_per_check",
+    "round_trips_per_check", "bits", "entries", "control_messages",
     "convergence_p95", "latency_p95",
 )  # fmt: skip
-_COUNTS = ("messages", "reduction", "none", "time")  # beside these, a cost per profile
 
 
-def _by_seed(
-    summary: Summary, charged: Mapping[str, Price], prices: Mapping[str, Price]
-) -> dict[str, dict[str, Floats]]:
-    """By point, a number per seed: messages, those of simple routing, the share of entries saved, costs by profile.
-
-    `charged`: by point, what its runs were charged.
-    """
-    runs = summary.runs[summary.runs["point"].isin(set(charged))]
-    checks = runs["checks"] / runs["subscribe_requests"].where(lambda came: came > 0)
-    columns = {
-        "messages": runs["control_messages"],
-        "reduction": runs["reduction"],
-        "none": runs[SIMPLE_ENTRIES].where(runs["unsubscribe_messages"] == 0),
-        "time": runs["check_time"],
-        IN_PROBES: runs["probes_per_check"] * checks,
-    }
-    timed = runs[runs["check_time"].notna()]
-    for name, price in prices.items():
-        times = [
-            price.instead_of(charged[str(point)], str(method), some)
-            for (point, method), some in timed.groupby(["point", "charged_as"])
-        ]
-        columns[name] = pd.concat(times) * checks if times else checks * math.nan
-    places = pd.MultiIndex.from_arrays([runs["point"], runs["seed"]])
-    found: dict[str, dict[str, Floats]] = {point: {} for point in charged}
-    for name, column in columns.items():
-        wide = column.reindex(runs.index).astype(float).set_axis(places).unstack("seed")
-        for point, values in zip(wide.index, wide.to_numpy(), strict=True):
-            found[str(point)][name] = values
-    return found
-
-
-def _in_time(numbers: Mapping[str, Floats]) -> bool:
-    """Whether the searches of a point took time with every seed."""
-    return bool(np.array_equal(np.isnan(numbers["time"]), np.isnan(numbers["messages"])))
-
-
-def pays(row: Row, profile: str, thresholds: Thresholds) -> bool:
+def pays(row: Row, place: Place, thresholds: Thresholds) -> bool:
     """Whether the whole intervals, not only the means, meet the thresholds."""
-    return row.kept.low >= thresholds.keeps and row.ratio[profile].high <= thresholds.cheaper
+    return row.kept.low >= thresholds.keeps and row.ratio[place.title].high <= thresholds.cheaper
 
 
-def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict:
-    if away < HARDLY:
-        return Verdict(profile, NOTHING, exact, None, None)
-
+def _verdict(place: Place, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict | None:
     def cheapest(some: Sequence[Row]) -> Row | None:
-        return min(some, key=lambda row: row.ratio[profile].mean, default=None)
+        return min(some, key=lambda row: row.ratio[place.title].mean, default=None)
 
-    rough = [row for row in rows if not row.exact]
+    rough = [row for row in rows if not row.exact and place.title in row.ratio]
+    if not rough:
+        return None
+    by_point = {row.point: row for row in rows}
     keeper = cheapest([row for row in rough if row.kept.mean >= thresholds.keeps])
-    worthy = cheapest([row for row in rough if pays(row, profile, thresholds)])
+
+    def found(what: str, best: Row | None) -> Verdict:
+        rival = (best or min(rough, key=lambda row: by_point[row.rival[place.title]].cost[place.title].mean)).rival
+        return Verdict(place, what, by_point[rival[place.title]], best, keeper)
+
+    if away < HARDLY:
+        keeper = None
+        return found(NOTHING, None)
+    worthy = cheapest([row for row in rough if pays(row, place, thresholds)])
     if worthy is not None:
-        return Verdict(profile, PAYS, exact, worthy, keeper)
-    cheap = [row for row in rough if row.ratio[profile].mean <= thresholds.cheaper]
+        return found(PAYS, worthy)
+    cheap = [row for row in rough if row.ratio[place.title].mean <= thresholds.cheaper]
     if keeper in cheap:
-        return Verdict(profile, MAYBE, exact, keeper, keeper)
+        return found(MAYBE, keeper)
     # The closest: of those that are cheap enough the one that keeps most, else the cheapest that keeps enough.
-    closest = max(cheap, key=lambda row: row.kept.mean) if cheap else keeper or cheapest(rough)
-    return Verdict(profile, EXACT, exact, closest, keeper)
+    return found(EXACT, max(cheap, key=lambda row: row.kept.mean) if cheap else keeper or cheapest(rough))
 
 
 KEEPS, CHEAPER = (0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)
 
 
-def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, Counter[str]]]:
-    """In how many workloads approximation pays under each profile, for thresholds around the chosen ones."""
+def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, Counter[Place]]]:
+    """In how many workloads approximation pays in each place, for thresholds around the chosen ones."""
     found = []
     for thresholds in starmap(Thresholds, product(KEEPS, CHEAPER)):
         worthy = (
-            profile
+            verdict.place
             for case in cases
-            for profile in case.profiles
-            if case.away >= HARDLY and any(pays(row, profile, thresholds) for row in case.rows if not row.exact)
+            for verdict in case.verdicts
+            if verdict.what != NOTHING and any(pays(row, verdict.place, thresholds) for row in _rough(case, verdict))
         )
         found.append((thresholds, Counter(worthy)))
     return found
+
+
+def _rough(case: Case, verdict: Verdict) -> list[Row]:
+    return [row for row in case.rows if not row.exact and verdict.place.title in row.ratio]

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.report.numbers import number_text
-from analysis.report.study import MAYBE, NOTHING, PAYS, Case
-from analysis.report.study_words import called, cost_text, share_text, with_half
+from analysis.report.places import Place
+from analysis.report.study import MAYBE, NOTHING, PAYS, Case, places_of
+from analysis.report.study_words import cost_text, share_text, with_half
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
 NEARLY = 0.9  # of exact search's cost: above this an approximation is hardly cheaper
@@ -37,7 +38,7 @@ class Grid:
 
 def grid(cases: Sequence[Case]) -> Grid:
     sizes = sorted({case.size for case in cases})
-    profiles = cases[0].profiles if cases else ()
+    places = places_of(cases)
     numbered: dict[str, dict[int, tuple[int, Case]]] = {}
     for number, case in enumerate(cases):
         numbered.setdefault(case.workload, {})[case.size] = number, case
@@ -46,15 +47,17 @@ def grid(cases: Sequence[Case]) -> Grid:
         away = [share_text(by_size[size][1].away) for size in sizes if size in by_size]
         cells = [
             _cell(*by_size[size], place) if size in by_size else Cell(NOT_RUN, "nothing", "not run", None)
-            for place in range(len(profiles))
+            for place in places
             for size in sizes
         ]
         rows.append((workload, away[0] if len(set(away)) == 1 else f"{away[0]} → {away[-1]}", tuple(cells)))
-    return Grid(tuple(called(profile) for profile in profiles), tuple(sizes), tuple(rows))
+    return Grid(tuple(place.title for place in places), tuple(sizes), tuple(rows))
 
 
-def _cell(number: int, case: Case, place: int) -> Cell:
-    verdict = case.verdicts[place]
+def _cell(number: int, case: Case, place: Place) -> Cell:
+    verdict = case.verdict(place)
+    if verdict is None:
+        return Cell(NOT_RUN, "nothing", "nothing was compared there", number)
     if verdict.what == NOTHING:
         return Cell(FEW_COVERS, "nothing", f"exact covering keeps {share_text(case.away)} of the messages away", number)
     # `best` of what pays keeps enough with certainty, `keeper` only by its mean.
@@ -62,9 +65,9 @@ def _cell(number: int, case: Case, place: int) -> Cell:
     if row is None:
         closest = "" if verdict.best is None else f"; {verdict.best.name} keeps {with_half(verdict.best.kept)}"
         return Cell(NONE_KEEPS, "none", f"none keeps enough{closest}", number)
-    ratio = row.ratio[verdict.profile].mean
+    ratio = row.ratio[place.title].mean
     tone = {PAYS: "pays", MAYBE: "maybe"}.get(verdict.what, "below" if ratio <= NEARLY else "above")
-    exact = f"{verdict.exact.method}'s {cost_text(case, verdict.exact, verdict.profile)}"
+    exact = f"{verdict.exact.searched_by}'s {cost_text(verdict.exact, place)}"
     words = f"{verdict.what}: {row.name} keeps {with_half(row.kept)} of the saving for {share_text(ratio)} of {exact}"
     return Cell(f"{ratio:.2g}" if ratio < 10 else number_text(ratio, ""), tone, words, number)
 

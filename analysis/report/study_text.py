@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.report.facts import made
-from analysis.report.study import Case
-from analysis.report.study_grid import FEW_COVERS, LEGEND, grid
-from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence
+from analysis.report.places import ABOUT_STORES, STORES
+from analysis.report.study import Case, places_of
+from analysis.report.study_grid import LEGEND, grid
+from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence, share_text
 from analysis.report.summary import Summary
 from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError
@@ -38,21 +39,26 @@ def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
 
 
 def markdown(summary: Summary, cases: Sequence[Case]) -> str:
-    """When, where and what was run; a row per workload, with a multiple per place of the index; verdicts."""
+    """When, where and what was run; a row per workload and size, a column per place of the index; verdicts."""
     found = grid(cases)
     width = len(found.sizes)
-    columns = [f"n = {size:,}" if size else "cost" for size in found.sizes]
-    lines = [f"| workload | exact saves | {' | '.join(columns)} |", "|---" * (2 + width) + "|"]
+    lines = [f"| workload | exact saves | {' | '.join(found.places)} |", "|---" * (2 + len(found.places)) + "|"]
     few: list[Case] = []
-    for name, away, cells in found.rows:
-        if all(cell.text in ("", FEW_COVERS) for cell in cells):
-            few += [case for case in cases if case.workload == name]
-            continue
-        texts = [[_marked(cell.text, cell.tone) for cell in cells[number::width]] for number in range(width)]
-        lines.append(f"| {name} | {away} | {' | '.join(_together(of) for of in texts)} |")
-    places = f"Cells: {', '.join(found.places)}. {LEGEND} Bold: it pays; *: it may pay; these seeds do not settle it."
+    for _, _, cells in found.rows:
+        for number in range(width):
+            here = cells[number::width]
+            case = next((cases[cell.case] for cell in here if cell.case is not None), None)
+            if case is None:
+                continue
+            if case.nothing:
+                few.append(case)
+                continue
+            texts = [_marked(cell.text, cell.tone) for cell in here]
+            lines.append(f"| {case.title} | {share_text(case.away)} | {' | '.join(texts)} |")
+    places = f"{LEGEND} Bold: it pays; *: it may pay; these seeds do not settle it."
     nothing = f"Hardly anything to cover: {kinds(few)}." if few else ""
-    words = [f"{made(summary)}. {_complete(cases)}", f"{places} {nothing}".strip()]
+    stores = ABOUT_STORES if any(place in STORES for place in places_of(cases)) else ""
+    words = [f"{made(summary)}. {_complete(cases)}", " ".join(filter(None, [places, stores, nothing]))]
     verdicts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]
     return "\n".join([*map(_broken, words), "", *lines, "", *map(_broken, verdicts), ""])
 
@@ -60,10 +66,6 @@ def markdown(summary: Summary, cases: Sequence[Case]) -> str:
 def _marked(text: str, tone: str) -> str:
     short = text.removeprefix("0") if text.startswith("0.") else text
     return {"pays": f"**{short}**", "maybe": f"{short}*"}.get(tone, short)
-
-
-def _together(texts: Sequence[str]) -> str:
-    return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
 
 
 def _complete(cases: Sequence[Case]) -> str:

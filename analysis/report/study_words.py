@@ -1,17 +1,16 @@
-"""The study of approximate covering in words, tables and the rows of its pictures."""
+"""The study of approximate covering in words and tables."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from analysis.report.numbers import UNKNOWN, duration_text, number_text
+from analysis.report.places import LOOKUPS, Place
 from analysis.report.study import (
     ATTRIBUTES,
     EXACT,
-    IN_PROBES,
     MAYBE,
     NOTHING,
     PAYS,
@@ -19,21 +18,16 @@ from analysis.report.study import (
     Interval,
     Row,
     Verdict,
+    places_of,
     sensitivity,
 )
 
 MANY = 12  # workloads; for more than this a grid replaces the sentences
 MOST_NAMES = 3  # searches that a sentence names
-# Where the index is under these profiles; under all others it is in memory.
-CALLED = {"disk": "on disk", "remote": "on another machine", IN_PROBES: "in probes"}
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
     "kept of the saving is what counts."
 )
-
-
-def called(profile: str) -> str:
-    return CALLED.get(profile, "in memory")
 
 
 def sentence(case: Case) -> str:
@@ -41,44 +35,36 @@ def sentence(case: Case) -> str:
     words = [f"Exact covering keeps {share_text(case.away)} of the messages away."]
     if all(verdict.what == NOTHING for verdict in case.verdicts):
         return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
-    return " ".join([*words, *(_of_profile(case, verdict) for verdict in case.verdicts), *_greedy(case)])
+    return " ".join([*words, *(_of_place(case, verdict) for verdict in case.verdicts)])
 
 
-def _of_profile(case: Case, verdict: Verdict) -> str:
-    exact, best, profile = verdict.exact, verdict.best, verdict.profile
-    place = called(profile).capitalize()
-    takes = f"{exact.method} takes {cost_text(case, exact, profile)} per subscription"
+def _of_place(case: Case, verdict: Verdict) -> str:
+    exact, best, place = verdict.exact, verdict.best, verdict.place
+    where = capitalised(place)
+    takes = f"{exact.searched_by} takes {cost_text(exact, place)} per subscription"
     if best is None:
-        return f"{place}: {takes}."
+        return f"{where}: {takes}."
     numbers = (
-        f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[profile].mean)} of that "
-        f"({cost_text(case, best, profile)})"
+        f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[place.title].mean)} of "
+        f"that ({cost_text(best, place)})"
     )
     if verdict.what in {PAYS, MAYBE}:
         seeds = "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
         unsure = "" if verdict.what == PAYS else f", which {seeds} not make sure"
-        return f"{place} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
-    return f"{place}, use exact covering: {takes}; what comes closest, {numbers}."
+        return f"{where} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
+    return f"{where}, use exact covering: {takes}; what comes closest, {numbers}."
 
 
-def _greedy(case: Case) -> list[str]:
-    """What the slides' greedy search on a curve keeps at best, and at what cost under the profile of the runs."""
-    rows = [row for row in case.rows if row.on_curve and row.epsilon > 0 and row.kept.mean == row.kept.mean]
-    if not rows:
-        return []
-    best, profile = max(rows, key=lambda row: row.kept.mean), case.profiles[0]
-    return [
-        f"The slides’ greedy search keeps {share_text(best.kept.mean)} at best ({best.name}), for "
-        f"{number_text(best.ratio[profile].mean, '')} times the cost of exact search."
-    ]
+def capitalised(place: Place) -> str:
+    return place.said[0].upper() + place.said[1:]
 
 
 def overall(cases: Sequence[Case]) -> str:
     """Where the index must be for approximation to pay, in how many workloads, and by how much."""
     if not cases:
         return ""
-    sentences = [_overall(cases, number) for number in range(len(cases[0].profiles))]
-    nothing = sum(case.verdicts[0].what == NOTHING for case in cases)
+    sentences = [_overall(cases, place) for place in places_of(cases)]
+    nothing = sum(case.nothing for case in cases)
     exact = sum(all(verdict.what == EXACT for verdict in case.verdicts) for case in cases)
     if exact:
         sentences.append(f"In {exact} of {len(cases)} exact search is the better choice wherever the index is.")
@@ -90,26 +76,24 @@ def overall(cases: Sequence[Case]) -> str:
     return " ".join(sentences)
 
 
-def _overall(cases: Sequence[Case], number: int) -> str:
-    profile = cases[0].profiles[number]
-    place = "Counted in probes" if profile == IN_PROBES else f"With the index {called(profile)}"
-    verdicts = [case.verdicts[number] for case in cases]
-    paying = [verdict for verdict in verdicts if verdict.what == PAYS]
-    may = sum(verdict.what == MAYBE for verdict in verdicts)
+def _overall(cases: Sequence[Case], place: Place) -> str:
+    compared = [(case, verdict) for case in cases if (verdict := case.verdict(place)) is not None]
+    paying = [verdict.best for _, verdict in compared if verdict.what == PAYS and verdict.best is not None]
+    may = sum(verdict.what == MAYBE for _, verdict in compared)
     maybe = f", and may pay in {may}" if may else ""
     if paying:
-        best = [verdict.best for verdict in paying if verdict.best is not None]
-        ratios = [row.ratio[profile].mean for row in best]
-        names = [name for name, _ in Counter(row.name for row in best).most_common()]
+        names = [name for name, _ in Counter(row.name for row in paying).most_common()]
         others = f" and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
         return (
-            f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "
-            f"{', '.join(names[:MOST_NAMES])}{others}{maybe}."
+            f"{capitalised(place)} approximation pays in {len(paying)} of {len(compared)} workloads, at "
+            f"{_range([row.ratio[place.title].mean for row in paying])} of exact search's cost, by "
+            f"{'; '.join(names[:MOST_NAMES])}{others}{maybe}."
         )
-    keepers = [(v.keeper.ratio[profile].mean, c) for c, v in zip(cases, verdicts, strict=True) if v.keeper is not None]
+    keepers = [(verdict.keeper.ratio[place.title].mean, case) for case, verdict in compared if verdict.keeper]
     least, where = min(keepers, key=lambda pair: pair[0]) if keepers else (math.nan, cases[0])
     closest = f"; what keeps enough costs {share_text(least)} of exact search at least ({where.title})"
-    return f"{place} approximation pays in none of {len(cases)} workloads{maybe}{closest if keepers else ''}."
+    none = f"{capitalised(place)} approximation pays in none of {len(compared)} workloads"
+    return f"{none}{maybe}{closest if keepers else ''}."
 
 
 def by_size(cases: Sequence[Case]) -> list[str]:
@@ -122,10 +106,10 @@ def by_size(cases: Sequence[Case]) -> list[str]:
     found = []
     for size, some in sorted(sizes.items()):
         words = []
-        for number, profile in enumerate(some[0].profiles):
-            paying = [case for case in some if case.verdicts[number].what == PAYS]
+        for place in places_of(some):
+            paying = [case for case in some if (verdict := case.verdict(place)) and verdict.what == PAYS]
             if paying:
-                words.append(f"{called(profile)} in {len(paying)} ({kinds(paying)})")
+                words.append(f"{place.said} in {len(paying)} ({kinds(paying)})")
         pays = ", ".join(words) or "in none"
         found.append(f"With {size:,} subscriptions approximation pays {pays} of {len(some)} workloads.")
     return found
@@ -140,12 +124,13 @@ def kinds(cases: Sequence[Case]) -> str:
 
 
 def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
-    """A row per pair of thresholds: least share kept, most cost, then per profile in how many workloads it pays."""
+    """A row per pair of thresholds: least share kept, most cost, then per place in how many workloads it pays."""
+    compared = {place: sum(case.verdict(place) is not None for case in cases) for place in places_of(cases)}
     return [
         [
             f"{100 * thresholds.keeps:g} %",
             f"{100 * thresholds.cheaper:g} %",
-            *(f"{counts[profile]} of {len(cases)}" for profile in cases[0].profiles),
+            *(f"{counts[place]} of {of}" for place, of in compared.items()),
         ]
         for thresholds, counts in sensitivity(cases)
     ]
@@ -157,9 +142,9 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
         return ""
     found, chosen = sensitivity(cases), cases[0].thresholds
     words = []
-    for profile in cases[0].profiles:
-        counts = [counts[profile] for _, counts in found]
-        words.append(f"{called(profile)} {min(counts)} to {max(counts)}")
+    for place in places_of(cases):
+        counts = [counts[place] for _, counts in found]
+        words.append(f"{place.said} {min(counts)} to {max(counts)}")
     kept, cost = ([getattr(t, name) for t, _ in found] for name in ("keeps", "cheaper"))
     return (
         f"“Pays” means at least {share_text(chosen.keeps)} of the saving for at most {share_text(chosen.cheaper)} of "
@@ -168,120 +153,82 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
     )
 
 
-def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
-    """One search in the table of a case: (column title, note, text) per column."""
-    costs = []
-    for profile in case.profiles:
-        place, note = called(profile), "All searches for its covers, at all brokers that it reaches."
-        costs.append((f"{place}, {case.unit}/subscription", note, number_text(row.cost[profile].mean, "")))
-        note = "Cost as a multiple of the cheapest exact search, 95 %."
-        costs.append((f"× exact {place}", note, _times(row.ratio[profile])))
+def row_cells(case: Case, row: Row, where: Sequence[Place]) -> list[tuple[str, str, str]]:
+    """One search in the table of a case: (column title, note, text) per column; `where`: the places of the study."""
     saving = "Of the messages (or entries) that exact covering saves against simple routing, 95 %."
+    missed = f"Of the covers that exact search finds, per check, beside the ε asked for. {WHY_RECALL}"
+    lookups = "Records that an average check reads in a store of sorted keys, failed candidates included."
     probes = "Key ranges looked up (curve methods), words or boxes compared (others)."
+    inside = "Rows compared inside key ranges; methods whose probes count entries have none."
     upper = "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods."
-    recall = f"Covers found, of those that exact covering finds, per check. {WHY_RECALL}"
     settled = "Time within which 95 % of the subscriptions are known wherever they must be."
-    count = {name: number_text(value, "") for name, value in row.values.items()}
-    share = {name: number_text(value, "share") for name, value in row.values.items()}
+    values = row.values
     late = "cannot keep up" if row.saturated else ""
+
+    def count(name: str) -> str:
+        return number_text(values[name], "")
+
+    def share(number: float) -> str:
+        return number_text(number, "share")
+
     return [
-        ("search", "Exact, or the parameter that says what may be missed.", row.name),
+        ("search", "Exact, or what says what may be missed.", row.name),
         ("saving kept", saving, with_half(row.kept)),
-        *costs,
-        ("µs/check", "What a check takes by the profile of the runs.", count["check_time"]),
-        ("probes/check", probes, count["probes_per_check"]),
+        ("covers missed", missed, share(1 - values["recall"])),
+        *_cost_cells(row, where),
+        ("µs/check", "What a check takes by the profile of the runs.", count("check_time")),
+        ("lookups/check", lookups, count("round_trips_per_check") if row.in_store else UNKNOWN),
+        ("bits", "Of a coordinate on the curve, mean over checks.", count("bits")),
+        ("probes/check", probes, count("probes_per_check")),
+        ("candidates/check", inside, count("candidates_per_check")),
         ("bound", upper, number_text(bound(case, row), "")),
-        ("recall", recall, share["recall"]),
-        ("first hop", "The same at the subscriber's own broker.", share["recall_first_hop"]),
-        ("capped", "Part of the checks that a probe cap or a budget ended.", share["capped"]),
-        ("table entries", "Of all brokers together, at the end.", count["entries"]),
-        ("messages", "Control messages over links.", count["control_messages"]),
-        ("settled p95 ms", settled, late or count["convergence_p95"]),
-        ("event p95 ms", "Time within which 95 % of the deliveries arrive.", late or count["latency_p95"]),
+        ("missed, first hop", "The same at the subscriber's own broker.", share(1 - values["recall_first_hop"])),
+        ("searched", "Part of the search region that an average check searched.", share(values["volume"])),
+        ("capped", "Part of the checks that a cap or a budget ended.", share(values["capped"])),
+        ("table entries", "Of all brokers together, at the end.", count("entries")),
+        ("messages", "Control messages over links.", count("control_messages")),
+        ("settled p95 ms", settled, late or count("convergence_p95")),
+        ("event p95 ms", "Time within which 95 % of the deliveries arrive.", late or count("latency_p95")),
     ]
+
+
+def _cost_cells(row: Row, where: Sequence[Place]) -> list[tuple[str, str, str]]:
+    """A column for each kind of cost, and one per place for its ratio to exact search there; – where it cannot live."""
+    nothing, found = Interval(math.nan, math.nan, math.nan), dict[str, tuple[str, str, str]]()
+    for place in where:
+        title = f"{place.unit}/subscription" if place.unit == LOOKUPS else f"{place.title}, {place.unit}/subscription"
+        cost, note = row.cost.get(place.title), "All searches for its covers, at all brokers that it reaches."
+        if cost or title not in found:
+            found[title] = (title, note, number_text((cost or nothing).mean, ""))
+        title, note = f"× exact, {place.title}", "Cost as a multiple of the cheapest exact search there, 95 %."
+        found[title] = (title, note, _times(row.ratio.get(place.title, nothing)))
+    return list(found.values())
 
 
 def bound(case: Case, row: Row) -> float:
     """The slides' upper bound for the row of a curve method; NaN for other methods, which it is not about."""
-    if not case.bounds or not row.on_curve or not row.epsilon > 0:
+    theory = case.bounds.get(row.given_bits)
+    if not theory or not row.on_curve or not row.epsilon > 0:
         return math.nan
-    return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
-
-
-def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
-    """A dot per search: its cost and what it keeps, with 95 % intervals, and whether it is on the Pareto front."""
-    known = [row for row in case.rows if row.kept.mean == row.kept.mean]
-    best, front = -math.inf, set()
-    for row in sorted(known, key=lambda row: (row.cost[profile].mean, -row.kept.mean)):
-        if row.kept.mean > best:
-            best = row.kept.mean
-            front.add(row.point)
-    found = []
-    for row in known:
-        y, x = row.kept.mean, row.cost[profile].mean
-        (low, high), (xlow, xhigh) = _ends(row.kept), _ends(row.cost[profile])
-        place = {"x": x, "y": y, "low": low, "high": high, "xlow": max(xlow, x / 10), "xhigh": xhigh}
-        text = f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving"
-        words = {"series": "exact" if row.exact else _kind(row), "name": row.name, "label": _label(row)}
-        # Four digits are more than a picture shows, and a study has thousands of dots.
-        rounded = {name: float(f"{number:.4g}") for name, number in place.items()}
-        found.append({**words, **rounded, "front": row.point in front, "text": text})
-    return found
-
-
-def _ends(interval: Interval) -> tuple[float, float]:
-    """The ends of the line through a dot; the dot itself for a single seed."""
-    known = interval.low == interval.low
-    return (interval.low, interval.high) if known else (interval.mean, interval.mean)
-
-
-def _label(row: Row) -> str:
-    """The name without what the legend already says: 0.1, 64, auto."""
-    return f"{row.epsilon:g}" if row.epsilon > 0 else row.name.split(" ")[-1].strip("()")
-
-
-def _kind(row: Row) -> str:
-    """The way to approximate: the method and its parameter."""
-    return f"{row.method}, ε" if row.epsilon > 0 else row.name.rsplit(" ", 1)[0]
-
-
-def bound_rows(case: Case) -> list[dict[str, Any]]:
-    """Measured probes of the curve methods and the bounds per ε, for the picture: series, x, y, text, kind."""
-    theory, cubes = case.bounds, "cubes of the greedy, closed form"
-    if not theory:
-        return []
-    curves = [row for row in case.rows if row.on_curve]
-    counts = [
-        ("lower bound on exact search", 0.0, theory["exact_lower"], "theory"),
-        ("runs of an exact search, closed form", 0.0, theory["exact_runs"], "theory"),
-        (cubes, 0.0, theory["exact_cubes"], "theory"),
-        *((cubes, float(epsilon), count, "theory") for epsilon, count in theory["greedy"].items()),
-        *(("upper bound on approximate search", float(e), count, "theory") for e, count in theory["upper"].items()),
-        *((f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured") for row in curves),
-    ]
-    found = []
-    for series, epsilon, count, kind in sorted(counts, key=lambda count: count[1]):
-        if count > 0:
-            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
-            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
-    return found
+    return float(theory["upper"].get(f"{row.epsilon:g}", math.nan))
 
 
 def shape(case: Case) -> str:
-    """α and the shortest side, in words."""
+    """α and the shortest side, in words, at the finest resolution."""
     if not case.bounds:
         return ""
-    alpha = case.bounds["alpha"]
+    theory = max(case.bounds.values(), key=lambda of: float(of["bits"]))
+    alpha = theory["alpha"]
     return (
-        f"D = {case.bounds['dimensions']}, {case.bounds['bits']} bits per coordinate; aspect ratio α from "
-        f"{alpha['low']} to {alpha['high']}, median {alpha['median']:g}; shortest side {case.bounds['shortest']:g} "
-        f"cells at the median ({case.bounds['regions']} search regions)."
+        f"D = {theory['dimensions']}, {theory['bits']} bits per coordinate; aspect ratio α from {alpha['low']} to "
+        f"{alpha['high']}, median {alpha['median']:g}; shortest side {theory['shortest']:g} cells at the median "
+        f"({theory['regions']} search regions)."
     )
 
 
-def cost_text(case: Case, row: Row, profile: str) -> str:
-    cost = row.cost[profile].mean
-    return duration_text(cost / 1000) if case.unit == "µs" else f"{number_text(cost, '')} probes"
+def cost_text(row: Row, place: Place) -> str:
+    cost = row.cost[place.title].mean
+    return duration_text(cost / 1000) if place.unit == "µs" else f"{number_text(cost, '')} {place.unit}"
 
 
 def share_text(share: float) -> str:

@@ -7,6 +7,7 @@ Everything here fits in memory: a row per run, per point and metric, per broker 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +17,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from analysis.report.numbers import known, value_text
-from analysis.spark.metrics import CATALOGUE
+from analysis.report.numbers import UNKNOWN, known, number_text, value_text
+from analysis.spark.metrics import OURS
 from analysis.spark.metrics.over_time import COLUMNS
 from broker.trace.schema import FACTS
 from coverlay import CoverlayError
@@ -38,7 +39,7 @@ class Summary:
     out: Path
     runs: pd.DataFrame  # a row per run: run, seed, point, labels, one column per metric
     points: pd.DataFrame  # a row per point and metric: n, mean, sd, low, high (95 % over seeds), min, max
-    differences: pd.DataFrame  # a row per point and metric: paired difference to the baseline of its family
+    differences: pd.DataFrame  # a row per point, factor and metric: paired difference to the baseline in that factor
     brokers: pd.DataFrame  # first seed of each point: run, broker, entries, processed
     links: pd.DataFrame  # first seed of each point: run, broker, neighbour, control, events, needless
     misses: pd.DataFrame  # first seed of each point: the missed covers that cost most, by subscription
@@ -63,8 +64,17 @@ class Summary:
 
     @cached_property
     def _labels(self) -> dict[str, dict[str, Any]]:
-        first = self.runs.drop_duplicates("point")
-        return {row["point"]: {name: row[name] for name in (*LABELS, *FACTS)} for row in first.to_dict("records")}
+        first = self.runs.drop_duplicates("point").to_dict("records")
+        return {row["point"]: self._of_record(row) for row in first}
+
+    def _of_record(self, row: Mapping[Any, Any]) -> dict[str, Any]:
+        """The labels of a point by a run's record. Where a cap ended searches, no ε says what they may miss."""
+        found, ended = {name: row[name] for name in (*LABELS, *FACTS)}, ""
+        if found["epsilon"] > 0 and self.mean(row["point"], "capped") > 0:
+            cap, share = found["cap"], number_text(self.mean(row["point"], "volume"), "share")
+            ended = f"cap{f' of {int(cap):,}' if known(cap) and cap > 0 else ''}, {share} searched"
+            found["epsilon"] = math.nan
+        return {**found, "ended": ended}
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -72,7 +82,11 @@ class Summary:
         return {(row["point"], row["metric"]): row for row in rows}
 
     def labels(self, point: str) -> dict[str, Any]:
-        """LABELS of a point, and the FACTS that its strategy and its covering method declare."""
+        """LABELS of a point, and the FACTS that its strategy and its covering method declare.
+
+        `ended` says which cap ended some of its searches although an ε was asked for, and how much of the region an
+        average search has seen; its ε is NaN then.
+        """
         return self._labels[point]
 
     def value(self, point: str, metric: str) -> Mapping[str, Any]:
@@ -105,11 +119,6 @@ class Summary:
             if len(given) > 1 or having & lacking:
                 found.append(key)
         return found
-
-    @cached_property
-    def epsilon_methods(self) -> set[str]:
-        """The methods that were given an ε."""
-        return {labels["method"] for labels in self._labels.values() if labels["epsilon"] > 0}
 
     @property
     def other_swept(self) -> list[str]:
@@ -147,13 +156,18 @@ def may_miss(labels: Mapping[str, Any]) -> bool:
     return is_covering(labels) and not is_exact(labels)
 
 
-def point_title(summary: Summary, point: str) -> str:
-    """A point in a few words, for legends and menus: `covering ε=0.05, overlay.brokers=50`."""
-    labels = summary.labels(point)
-    words = value_text(labels["strategy"])
-    if is_covering(labels) and known(labels["epsilon"]):
-        words += " exact" if is_exact(labels) else f" ε={value_text(labels['epsilon'])}"
-    return ", ".join([words, *other_keys(summary, point)])
+def epsilon_text(labels: Mapping[str, Any]) -> str:
+    """What may be missed, with its meaning: 0 (exact), 0.1 of the volume, cap of 64, 9 % searched."""
+    if is_exact(labels):
+        return "0 (exact)"
+    if labels["epsilon"] > 0:
+        return f"{value_text(labels['epsilon'])} of the {labels['epsilon_of'] or 'volume'}"
+    return str(labels["ended"]) or UNKNOWN
+
+
+def approximation(labels: Mapping[str, Any]) -> str:
+    """ε = 0.1 of the volume, or the cap that decided instead; empty if neither says what may be missed."""
+    return f"ε = {epsilon_text(labels)}" if labels["epsilon"] > 0 else str(labels["ended"])
 
 
 def other_keys(summary: Summary, point: str) -> list[str]:
@@ -163,15 +177,19 @@ def other_keys(summary: Summary, point: str) -> list[str]:
 
 
 def search_name(summary: Summary, point: str) -> str:
-    """How a point searches for covers, in a few words: ε = 0.1, budget 32; with its method if several have an ε."""
+    """How a point searches for covers, in a few words: zorder at ε = 0.1 of the volume; budget 32; exact (auto)."""
     labels, values = summary.labels(point), json.loads(point)
-    if labels["epsilon"] > 0:
-        name = f"ε = {value_text(labels['epsilon'])}"
-        return f"{labels['method']} at {name}" if len(summary.epsilon_methods) > 1 else name
     told = {key: value for key, value in values.items() if key not in {*_LABEL_KEYS, "covering.method"}}
     options = {key.removeprefix("covering."): told[key] for key in told if key.startswith("covering.")}
+    if labels["ended"]:  # says the cap already
+        options = {option: value for option, value in options.items() if value != labels["cap"]}
     words = [f"{option.replace('_', ' ')} {value_text(value)}" for option, value in options.items()]
-    return ", ".join(words if labels["method"] in options else [str(labels["method"]), *words])
+    method = str(labels["method"])
+    if is_exact(labels):
+        return f"exact ({', '.join([method, *words])})"
+    if limit := approximation(labels):
+        return ", ".join([f"{method}, {limit}", *words])
+    return ", ".join(words if method in options else [method, *words])
 
 
 def load(out: Path) -> Summary:
@@ -191,8 +209,9 @@ def load(out: Path) -> Summary:
             for name, file in FILES.items()
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
-        lacking = set(CATALOGUE) - set(frames["points"]["metric"])
-        lacking |= {*CATALOGUE, *FACTS, SIMPLE_ENTRIES} - set(frames["runs"].columns)
+        lacking = OURS - set(frames["points"]["metric"])
+        lacking |= {*OURS, *FACTS, SIMPLE_ENTRIES} - set(frames["runs"].columns)
+        lacking |= {"factor"} - set(frames["differences"].columns)
         if len(frames["times"]):
             lacking |= COLUMNS - set(frames["times"].columns)
         if lacking:

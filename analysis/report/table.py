@@ -1,6 +1,6 @@
-"""The table people read first: one row per point, its swept keys, and the metrics that say something.
+"""The table people read first: one row per setting, its level of every factor, and the metrics that answer.
 
-Terminal, page and notebook show the same table.
+Terminal, page and notebook show the same table. What is the same in every setting is one line above it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.report.effects import NOT_OF_FLOODING, Effects, varied
 from analysis.report.numbers import UNKNOWN, known, number_text, value_text
-from analysis.report.summary import ROUTING_KEYS, Summary, is_covering, is_exact, is_flooding
+from analysis.report.summary import Summary, is_flooding
+from analysis.report.words import title, with_unit
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
@@ -19,17 +21,25 @@ TABLE_METRICS = (
     "entries", "reduction", "control_messages", "recall", "check_time", "probes_per_check", "convergence_p95",
     "event_messages", "latency_p95", "latency_p99", "missed", "duplicates",
 )  # fmt: skip
-QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would be hard to read
 # Columns that stay next to each other, whichever column an answer puts first.
 BESIDE = {"pruned": "entries", "reduction": "entries", "latency_p95": "latency_p99"}
 # Shown only if they are above 0 somewhere.
-RARE_METRICS = ("pruned", *(name for name in MUST_BE_ZERO if name not in TABLE_METRICS), *LOSSES, "repair_mean")
+RARE_METRICS = (
+    "pruned",
+    *(name for name in MUST_BE_ZERO if name not in TABLE_METRICS),
+    *LOSSES,
+    "unavoidable",
+    "switchover_messages",
+    "repair_mean",
+)
 _SHORT_TITLES = {
     "missed_transient": "converging",
     "missed_dropped": "dropped",
     "missed_fault": "lost to faults",
     "missed_refused": "refused",
     "missed_unpublished": "publisher down",
+    "unavoidable": "unavoidable",
+    "switchover_messages": "switching msgs",
     "repair_mean": "repair ms",
     "delivery_ratio": "delivered",
     "entries": "table entries",
@@ -39,14 +49,19 @@ _SHORT_TITLES = {
     "check_time": "µs/check",
     "probes_per_check": "probes/check",
     "event_messages": "event msgs",
-    "latency_p95": "latency p95 ms",
+    "latency_p95": "p95 ms",
     "latency_p99": "p99 ms",
     "latency_p50": "p50 ms",
+    "latency_mean": "mean ms",
+    "waiting_mean": "wait ms",
     "event_load": "load",
+    "event_rate_held": "events/s held",
     "convergence_p95": "settled p95 ms",
     "unsubscribe_mean": "leaving ms",
     "outage_mean": "outage ms",
     "control_per_event": "control/event",
+    "messages_per_event": "msgs/event",
+    "last_winner_mean": "last winner ms",
     "missed": "missed",
     "pruned": "pruned",
     "duplicates": "dup.",
@@ -58,7 +73,7 @@ NONE = "none"  # of flooding, which keeps no tables and sends no subscriptions: 
 class Column:
     title: str
     numeric: bool
-    metric: str | None = None  # its name in the catalogue; None for labels and swept keys
+    metric: str | None = None  # its name in the catalogue; None for the levels of factors
 
 
 @dataclass(frozen=True)
@@ -86,46 +101,54 @@ def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...
     return tuple(order)
 
 
+def answering(effects: Effects, metrics: Sequence[str]) -> list[str]:
+    """The metrics that differ between settings, and what must be 0 and is not."""
+    wrong = [name for name in MUST_BE_ZERO if effects.summary.happened(name)]
+    return [*wrong, *varied(effects, metrics)]
+
+
+def alike(effects: Effects, metrics: Sequence[str]) -> str:
+    """One sentence about the metrics that are the same in every setting where they are known; empty if none is."""
+    summary, words = effects.summary, []
+    different = varied(effects, metrics)
+    for name in metrics:
+        means = list(summary.means(name).values())
+        if means and name not in different:
+            where = "" if len(means) == len(summary.order) else ", where known"
+            words.append(f"{title(name)} {with_unit(means[0], name)}{where}")
+    return f"The same in every setting: {'; '.join(words)}." if words and len(summary.order) > 1 else ""
+
+
 def table(
-    summary: Summary,
-    metrics: Sequence[str] | None = None,
-    intervals: Collection[str] = (),
-    points: Sequence[str] | None = None,
+    effects: Effects, metrics: Sequence[str], points: Sequence[str] | None = None, intervals: Collection[str] = ()
 ) -> Table:
-    """One row per point: how it routes, its swept keys, then the metrics, those in `intervals` with ± half widths."""
+    """One row per point: its level of every factor, then the metrics, those in `intervals` with ± half widths."""
+    summary = effects.summary
     points = summary.order if points is None else points
-    if metrics is None:
-        metrics = table_metrics(summary)
-    keys = summary.other_swept
-    searches = any(is_covering(summary.labels(point)) for point in summary.order)
-    columns = [Column("strategy", False), *([Column("ε", True)] if searches else [])]
-    columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
-    columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
+    columns = [Column(factor.title, bool(factor.numbers)) for factor in effects.factors]
+    columns = columns or [Column("strategy", False)]
+    columns += [Column(short_title(name), True, name) for name in metrics]
     rows = []
     for point in points:
-        have, values = summary.labels(point), json.loads(point)
-        cells = [value_text(have["strategy"]), *([epsilon_text(have)] if searches else [])]
-        cells += [value_text(values.get(key)) for key in keys]
+        have = summary.labels(point)
+        cells = [
+            value_text(json.loads(factor.of[point])[factor.keys[0]])
+            if factor.numbers
+            else factor.names[factor.of[point]]
+            for factor in effects.factors
+        ] or [value_text(have["strategy"])]
         cells += [
-            NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
+            NONE
+            if is_flooding(have) and name in NOT_OF_FLOODING | {"pruned"}
+            else metric_text(summary.value(point, name), name, name in intervals)
+            for name in metrics
         ]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows), tuple(points))
 
 
-def _short(key: str) -> str:
-    """Routing keys go by their last word: tables are wide enough."""
-    return key.partition(".")[2] if key.startswith(ROUTING_KEYS) else key
-
-
-def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
-    return is_flooding(labels) and metric in {"entries", "reduction", "pruned", "convergence_p95"}
-
-
-def epsilon_text(labels: Mapping[str, Any]) -> str:
-    if not is_covering(labels):
-        return UNKNOWN
-    return "0 (exact)" if is_exact(labels) else value_text(labels["epsilon"])
+def short_title(metric: str) -> str:
+    return _SHORT_TITLES.get(metric, title(metric))
 
 
 def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:
@@ -136,8 +159,3 @@ def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> 
     if interval and text != UNKNOWN and half > 0:
         text += f" ± {100 * half:.1f} points" if unit == "share" else f" ± {number_text(half, unit)}"
     return text
-
-
-def _is_numeric(summary: Summary, key: str) -> bool:
-    values = [json.loads(point).get(key) for point in summary.order]
-    return all(isinstance(value, int | float | None) for value in values)

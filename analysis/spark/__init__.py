@@ -1,8 +1,10 @@
 """From the traces of a sweep to numbers, on Spark.
 
-traces        finds runs on disk and refuses those that cannot be trusted; verify: are they still as written?
-aggregate     the Spark job and its results; parts: tables cut into parts, each counted where Spark sends it
-metrics/      what is counted, and the metrics computed from the counts
+runs          one run's folder, which is refused where it cannot be trusted; verify: is all still as written?
+traces        the runs of a sweep, and their tables as DataFrames; compaction: many small runs in few files, a cache
+metrics/      every metric, and the queries that it is computed with, as SQL; records: what queries know of a run
+frames        these queries as lazy DataFrames; jobs: progress while they are computed
 statistics    over seeds
-session       the one Spark of a process; java: finds a Java that is new enough; workers: Spark's Python processes
+jobs          waiting for Spark's jobs, which an interrupt cancels
+session       the one Spark of a process; cluster: has a cluster room for us? java: finds a Java that is new enough
 """

@@ -1,176 +1,207 @@
 """The one Spark of a process, started when it is first needed.
 
-The aggregation and runs on a cluster need only Spark's core, a `context`. DataFrames of traces need a `session` on top
-of it, which loads Spark SQL. How ours differs from `SparkSession.builder.getOrCreate()`, and why:
+`session(master)` is what `SparkSession.builder.config(…).getOrCreate()` returns. What is done besides, and why:
 
 - Java is looked for first, so that a machine without it gets a sentence, not a stack trace.
-- Workers use the Python that runs us; Spark would start whatever `python3` is first on the PATH.
-- A session on this machine binds to loopback, so it cannot be reached from outside.
-- What the JVM prints while it starts is written to a scratch file, whose end is quoted if the start fails.
+- What the Java process prints while it starts is written to a scratch file, whose end is quoted if the start fails.
+- Python workers, which only simulations on a cluster have, use the Python that runs us, and import nothing from the
+  folder that they happen to be started in.
+- A Spark on this machine binds to loopback, so it cannot be reached from outside.
+- A cluster must show that it has room for us (cluster.py).
 
-Starting takes 3 to 10 seconds; a second call costs nothing. `start_early` does it in the background.
+A Spark that the user has started in this process is used as it is. Starting takes 5 to 10 seconds; `start_early` does
+it in the background.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from analysis.spark.cluster import await_executor, refuse_unreachable
 from analysis.spark.java import find_java
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[*]"
 DYING = 1.0  # seconds that a Java process may take to disappear after its connections broke
 DRIVER_MEMORY = "2g"  # a ceiling, not a reservation; local tasks run inside the driver
 MOST_SHUFFLE_PARTITIONS = 64
-_starting = threading.RLock()
 _CAUSE = re.compile(r"Exception\b|Error:|Error occurred")  # in what a Java process says before it gives up
 
+# One thread, so that there is one Spark. Not the main thread: there pyspark would put its own handler of Ctrl-C in the
+# place of ours. Python waits for this thread before it ends, so no Java process is left behind half started.
+_starter = ThreadPoolExecutor(1, "spark")
+_java: subprocess.Popen[bytes] | None = None  # the process behind our Spark, stopped sessions included
+_ours: SparkSession | None = None
 
-def context(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkContext:
+
+def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
     """Spark on `master`; if none is given, the running Spark, else a new one on all cores of this machine.
 
     Asking for a master other than the running one stops the running Spark. `quick` is for small inputs: Java starts
     sooner but is slower on large ones.
     """
-    with _uninterrupted(), _starting:
-        running = _running()
-        if running is not None and not _stopped(running):
-            if master is None or running.master == master:
-                return running
-            stop()
-        return _started(master or LOCAL_MASTER, quick, memory)
-
-
-def session(master: str | None = None, quick: bool = False) -> SparkSession:
-    """The session for DataFrames on `context(…)`."""
-    from pyspark.sql import SparkSession
-
-    parallelism = context(master, quick).defaultParallelism
-    found: SparkSession = SparkSession.builder.getOrCreate()
-    # The default of 200 tasks per shuffle costs seconds and buys nothing here.
-    found.conf.set("spark.sql.shuffle.partitions", str(max(2, min(parallelism, MOST_SHUFFLE_PARTITIONS))))
-    return found
+    start = _starter.submit(_session, master, quick, memory)
+    try:
+        return start.result()
+    except KeyboardInterrupt:
+        if _java is not None and not start.done():  # it may wait for a cluster that never answers
+            _java.kill()
+        raise
 
 
 def start_early(master: str | None = None) -> None:
-    """Begin to start Spark for small inputs in the background; the next call of `context` waits for it.
+    """Begin to start Spark for small inputs in the background; the next call of `session` waits for it.
 
-    If the start fails, that call raises the error. Do not call this just before a fork: the child would hold the
-    pipes of the launch.
+    If the start fails, that call tries again and raises the error. Do not call this just before a fork: the child would
+    hold the pipes of the launch.
     """
-
-    def start() -> None:
-        with suppress(CoverlayError):
-            context(master, quick=True)
-
-    threading.Thread(target=start).start()  # a daemon thread would leave a Java process behind
-
-
-def _started(master: str, quick: bool, memory: str) -> SparkContext:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    os.environ["JAVA_HOME"] = str(find_java())
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("coverlay")
-    conf.setAll(_settings(master, quick, memory).items())
-    with tempfile.TemporaryFile() as log:
-        try:
-            if SparkContext._gateway is None:
-                # A log level is not enough: some lines come from the launcher script and from the JVM itself.
-                gateway = launch_gateway(conf, popen_kwargs={"stderr": log})
-                SparkContext._ensure_initialized(gateway=gateway)
-            started: SparkContext = SparkContext.getOrCreate(conf)
-        except Exception as error:  # py4j raises many types; each means that Spark did not start
-            raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
-    started.setLogLevel("ERROR")
-    return started
+    _starter.submit(_session, master, True, DRIVER_MEMORY)
 
 
 def stop() -> None:
     """Stop the running Spark, if there is one."""
-    from pyspark.sql import SparkSession
-
-    running, session = _running(), SparkSession._instantiatedSession
-    if session is not None:
-        session.stop()
-    elif running is not None:
+    running = _running()
+    if running is not None:
         running.stop()
 
 
-def lost(running: SparkContext, patience: float = DYING) -> bool:
-    """Has the Java process behind this context ended?"""
-    process = getattr(running._gateway, "proc", None)
-    if process is None:  # this process did not start it
+def lost(patience: float = DYING) -> bool:
+    """Has the Java process behind our Spark ended?"""
+    if _java is None:
         return False
     try:
-        process.wait(patience)
+        _java.wait(patience)
     except subprocess.TimeoutExpired:
         return False
     return True
 
 
-def _running() -> SparkContext | None:
-    """The Spark of this process, if it has one; one whose Java has ended is forgotten, so that another can start."""
-    from pyspark import SparkContext
+def java_process() -> int:
+    """The number of the Java process behind our Spark, for who measures what it takes."""
+    if _java is None:
+        raise CoverlayError("no Spark of ours is running")
+    return _java.pid
+
+
+def on_this_machine(master: str) -> bool:
+    """Is this a local master, or a cluster whose master listens on loopback only?"""
+    return master.startswith("local") or urlsplit(master).hostname in {"localhost", "127.0.0.1", "::1"}
+
+
+def _session(master: str | None, quick: bool, memory: str) -> SparkSession:
+    running = _running()
+    if running is not None:
+        if master is None or running.sparkContext.master == master:
+            return running
+        running.stop()
+    return _started(master or LOCAL_MASTER, quick, memory)
+
+
+def _running() -> SparkSession | None:
+    """The Spark of this process, the user's own included; one that cannot be used any more is put away."""
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    running = SparkContext._active_spark_context
-    if running is None or not lost(running, patience=0):
-        return running
-    SparkSession._instantiatedSession = SparkContext._active_spark_context = None
-    SparkContext._gateway = SparkContext._jvm = None
-    return None
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until Spark has started: earlier, it would end Python and leave a Java process behind."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
-        yield
-        return
-    asked: list[int] = []
-
-    def remember(number: int, _: object) -> None:
-        if asked:  # the second Ctrl-C ends at once
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = signal.signal(signal.SIGINT, remember)
+    if lost(patience=0):
+        _forget()
     try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is remember:  # else Spark has set its own handler, which also cancels jobs
-            signal.signal(signal.SIGINT, before)
-    if asked:
-        raise KeyboardInterrupt
+        found: SparkSession = SparkSession.active()
+    except PySparkRuntimeError:  # there is none
+        return None
+    try:
+        found.sparkContext.defaultParallelism  # noqa: B018  (refused by a Spark that was stopped, here or by its cluster)
+    except Exception:  # py4j raises many types
+        with suppress(Exception):
+            found.stop()
+        return None
+    return found
 
 
-def _stopped(running: SparkContext) -> bool:
-    return running._jsc is None or running._jsc.sc().isStopped()
+def _forget() -> None:
+    """Let another Java process start after ours has ended.
+
+    pyspark keeps the connection to the first Java process of a Python process for ever, and offers no public way to ask
+    for it or to drop it: without these two private names a notebook would have to be restarted.
+    """
+    global _java, _ours
+    from pyspark import SparkContext
+
+    if _ours is not None:
+        with warnings.catch_warnings(action="ignore"), suppress(Exception):  # it finds nobody to talk to,
+            _ours.sparkContext.stop()
+        _ours.sparkContext.stop()  # which it then knows: this time it puts its own things away
+    SparkContext._gateway = SparkContext._jvm = None
+    _java = _ours = None
+
+
+def _started(master: str, quick: bool, memory: str) -> SparkSession:
+    global _ours
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    refuse_unreachable(master)
+    conf = SparkConf(loadDefaults=False).setAll(list(_settings(master, quick, memory).items()))
+    with tempfile.TemporaryFile() as log:
+        try:
+            _connect(conf, log)
+            _ours = started = SparkSession.builder.getOrCreate()
+        except Exception as error:  # py4j raises many types; each means that Spark did not start
+            raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
+    if not master.startswith("local"):
+        await_executor(started)
+    # The default of 200 tasks per shuffle costs seconds and buys nothing here.
+    partitions = max(2, min(started.sparkContext.defaultParallelism, MOST_SHUFFLE_PARTITIONS))
+    started.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    return started
+
+
+def _connect(conf: SparkConf, log: IO[bytes]) -> None:
+    """Start Java if this process has none, and Spark in it.
+
+    The builder would do both, but offers no place for what Java prints before it reads any log level: some lines come
+    from the launcher and from Java itself, and they alone say why a start failed.
+    """
+    global _java
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    gateway = None
+    if SparkContext._gateway is None:  # else Java runs already; a second one would not be used
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": log})
+        _java = gateway.proc
+    SparkContext(conf=conf, gateway=gateway).setLogLevel("ERROR")
 
 
 def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
     settings = {
+        "spark.master": master,
+        "spark.app.name": "coverlay",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
-        # For DataFrames of traces: aggregates reach pandas as Arrow batches, without a Python object per value.
+        # Workers are started with `python -m`, which would import an analysis.py or numpy.py of the folder they are in.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+        # Plans are small and known; looking at them again after every stage costs more than it finds.
+        "spark.sql.adaptive.enabled": "false",
+        # One aggregation makes more classes than the 100 that are kept otherwise; the next would compile them again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # Aggregates reach pandas as Arrow batches, without a Python object per value.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
         "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
@@ -184,19 +215,12 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
     if master.startswith("local"):
         # We name every file; a Spark job that checks whether they exist costs more than checking here.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
-        settings["spark.python.daemon.module"] = "analysis.spark.workers"
         # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is off
         # too: it would mostly compile code that runs once.
         java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"
-        settings["spark.driver.extraJavaOptions"] = java
+        # Java keeps little room for compiled code if one of its compilers is off, and compiles no more once it is full.
+        settings["spark.driver.extraJavaOptions"] = f"{java} -XX:ReservedCodeCacheSize=240m"
     return settings
-
-
-def on_this_machine(master: str) -> bool:
-    """Is this a local master, or a cluster whose master listens on loopback only?"""
-    if master.startswith("local"):
-        return True
-    return urlsplit(master).hostname in {"localhost", "127.0.0.1", "::1"}
 
 
 def _reason(error: Exception, log: IO[bytes]) -> str:

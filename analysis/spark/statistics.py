@@ -15,7 +15,7 @@ distribution has a finite closed form in θ = atan(t/√ν) (Abramowitz and Steg
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -62,24 +62,23 @@ def over_seeds(values: pd.DataFrame) -> pd.DataFrame:
     return found[["point", "metric", "n", "mean", "sd", "low", "high", "min", "max"]]
 
 
-def paired(values: pd.DataFrame, baselines: Mapping[str, str]) -> pd.DataFrame:
-    """Differences to another point, seed by seed, from (point, seed, metric, value) and each point's baseline.
+def paired(values: pd.DataFrame, baselines: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
+    """Differences to other points, seed by seed, from (point, seed, metric, value) and (point, factor, baseline).
 
-    Gives point, baseline, metric, n, mean (of the differences), sd, low, high, effect, differs. `effect` is
+    Gives point, factor, baseline, metric, n, mean (of the differences), sd, low, high, effect, differs. `effect` is
     the mean difference in standard deviations of the differences (Cohen's d for paired samples); `differs`
     is None where there is no interval.
     """
-    others = values.assign(baseline=values["point"].map(baselines))
-    others = others[others["point"] != others["baseline"]]
+    pairs = values.merge(pd.DataFrame(baselines, columns=["point", "factor", "baseline"]), on="point")
     base = values.rename(columns={"point": "baseline", "value": "base"})[["baseline", "seed", "metric", "base"]]
-    pairs = others.merge(base, on=["baseline", "seed", "metric"])
+    pairs = pairs.merge(base, on=["baseline", "seed", "metric"])
     pairs["value"] -= pairs["base"]
-    found = _intervals(pairs, ["point", "baseline", "metric"])
+    found = _intervals(pairs, ["point", "factor", "baseline", "metric"])
     found["effect"] = (found["mean"] / found["sd"]).where(found["sd"] > 0)
     found["differs"] = [
         None if np.isnan(half) else abs(mean) > half for mean, half in zip(found["mean"], found["half"], strict=True)
     ]
-    return found[["point", "baseline", "metric", "n", "mean", "sd", "low", "high", "effect", "differs"]]
+    return found[["point", "factor", "baseline", "metric", "n", "mean", "sd", "low", "high", "effect", "differs"]]
 
 
 def _intervals(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

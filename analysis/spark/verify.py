@@ -18,9 +18,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analysis.spark.traces import Run, missing_tables, open_run, read_record, remedy, run_folders, run_name
+from analysis.spark.runs import (
+    Run,
+    changed_file,
+    missing_tables,
+    open_run,
+    read_record,
+    remedy,
+    run_folders,
+    run_name,
+)
 from broker.trace import digests
-from broker.trace.schema import HASHED, SCHEMAS, SPECIAL, trace_hash
+from broker.trace.schema import SCHEMAS, trace_hash
 from coverlay import CoverlayError
 
 DIGESTS = "digests.json"  # in the folder of the results
@@ -108,12 +117,10 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
         if missing_tables(folder):
             open_run(folder)  # raises an error that names the missing table
         run = read_record(folder)
-        if not all((folder / name).is_file() for name in _files(run)):
+        if not all(run.path(table).is_file() for table in run.files):
             open_run(folder)
-        paths = [folder / name for name in _files(run)]
-        changed = [path for path in paths if digests.file_digest(path) != run.digests[path.stem]["file"]]
-        for path in changed:
-            yield f"{path} is damaged (its digest is not that of the file that was written); {remedy(folder)}"
+        changed = [run.path(table) for table in run.files if digests.file_digest(run.path(table)) != run.digest(table)]
+        yield from (str(changed_file(path)) for path in changed)
         if changed:
             return
         open_run(folder)
@@ -121,11 +128,6 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
             yield from _other_hash(run)
     except CoverlayError as error:
         yield str(error)
-
-
-def _files(run: Run) -> list[str]:
-    special = [name for name in SPECIAL if name in run.digests]
-    return [f"{name}.parquet" for name in (*HASHED, *special)] if run.digests else []
 
 
 def _other_hash(run: Run) -> Iterator[str]:

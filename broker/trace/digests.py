@@ -21,6 +21,7 @@ from typing import Any
 RECORD = "run"  # the table that holds the digests
 COLUMN = "file_digests"  # of it: JSON, table → {"file": …, "footer": …}, and RECORD → the digest of its other columns
 _SIZE = 16  # bytes of a digest
+_GUESS = 2**14  # bytes that are read at once from the end of a file: most footers fit
 _TAIL = struct.Struct("<I4s")  # what a Parquet file ends with: the length of the footer, and PAR1
 
 
@@ -34,18 +35,33 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_SIZE)).hexdigest()
 
 
-def footer_digest(path: Path) -> str:
-    """The digest of a Parquet file's footer and of what points at it; of a file too short to have one, all of it."""
+def footer(path: Path) -> bytes:
+    """A Parquet file's footer and what points at it, of which a reader needs no more to know the file's schema.
+
+    Of a file too short to have one, or whose end says that it is longer than the file, all of it.
+    """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _TAIL.size))
-        tail = file.read()
-        length = _TAIL.unpack(tail)[0] if len(tail) == _TAIL.size else size
-        file.seek(max(0, size - _TAIL.size - length))
-        return hashlib.blake2b(file.read(), digest_size=_SIZE).hexdigest()
+        file.seek(max(0, size - _GUESS))
+        end = file.read()
+        if len(end) < _TAIL.size:
+            return end
+        length = _TAIL.unpack(end[-_TAIL.size :])[0] + _TAIL.size
+        if length > len(end):
+            file.seek(max(0, size - length))
+            end = file.read()
+        return end[-length:]
+
+
+def digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=_SIZE).hexdigest()
+
+
+def footer_digest(path: Path) -> str:
+    return digest(footer(path))
 
 
 def record_digest(record: Mapping[str, Any]) -> str:
     """The digest of a run record's values, all but the digests themselves."""
     values = {name: value for name, value in record.items() if name != COLUMN}
-    return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=_SIZE).hexdigest()
+    return digest(json.dumps(values, sort_keys=True).encode())

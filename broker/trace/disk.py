@@ -13,8 +13,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 CURE = "{cure}"
 CURES = {
@@ -27,6 +28,20 @@ CURES = {
 
 class CannotWrite(CoverlayError):
     """The disk is full, or writing there is not allowed. The user's input need not be wrong."""
+
+
+def folder_at(given: str | Path) -> Path:
+    """The folder at a path or a `file://` address; other addresses are refused."""
+    text = str(given)
+    if isinstance(given, Path) or "://" not in text:
+        return Path(given)
+    address = urlsplit(text)
+    if address.scheme != "file" or address.netloc not in ("", "localhost") or address.query or address.fragment:
+        raise CoverlayError(
+            f"{quoted(text)} is not a folder here; give a path or an address like file:///shared/mine (other storage "
+            "must be mounted; a cluster's workers must see it under the same path)"
+        )
+    return Path(unquote(address.path))
 
 
 @contextmanager

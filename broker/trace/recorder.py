@@ -12,7 +12,8 @@ from __future__ import annotations
 import mmap
 import struct
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from broker.trace.disk import CURE, writing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Rows = Sequence[tuple[Any, ...]]
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
 CHECK_STEPS = 1 << 12  # so rarely that looking at the lengths costs nothing
@@ -46,6 +48,8 @@ class Recorder:
         self.next_publication = 0  # the number that the next event message gets
         self.steps = 0
         self._followed: list[tuple[int, int, int]] = []  # event message; how many it served and was sent to later
+        # Called with subscriptions, scores, ranks, then event, broker, time, hops and latency.
+        self.on_delivery: Callable[..., None] | None = None
         self.cut_off: list[int] = []  # event messages whose service a crash ended: nothing was sent or served
 
     def step(self) -> int:
@@ -66,6 +70,8 @@ class Recorder:
         self._served.append((ids, scores, np.arange(1, len(ids) + 1) if ranks is None else ranks))
         self._delivered.append(_DELIVERED.pack(len(ids), *message))
         self._deliveries += len(ids)
+        if self.on_delivery is not None:
+            self.on_delivery(self._served[-1], *message)
 
     def awarded(self, message: tuple[Any, ...], winners: list[tuple[int, tuple[float, int]]]) -> None:
         """Record deliveries whose ranks are those of the whole network; `winners`: rank, −score and subscription."""
@@ -78,10 +84,10 @@ class Recorder:
         if served or forwarded:
             self._followed.append((row, served, forwarded))
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Everything but the run record, as Arrow tables."""
+    def tables(self, last: Mapping[str, Rows] = MappingProxyType({})) -> dict[str, pa.Table]:
+        """Everything but the run record, as Arrow tables that end in the `last` rows, which are not recorded."""
         self._compact(0)
-        tables = {name: columns.table() for name, columns in self._columns.items() if name != "run"}
+        tables = {name: columns.table(last.get(name, ())) for name, columns in self._columns.items() if name != "run"}
         if not tables["ranked"].num_rows:
             del tables["ranked"]
         if self._followed:
@@ -205,14 +211,18 @@ class _Columns:
         self.nbytes = 0
         self._file: IO[bytes] | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
+        self._mapped: list[pa.RecordBatch] = []  # batches of files that are complete
 
-    def add(self, rows: list[tuple[Any, ...]]) -> None:
-        self.add_columns(dict(zip(self._recorded, zip(*rows, strict=True), strict=True)))
+    def add(self, rows: Rows) -> None:
+        self.add_columns(self._by_column(rows))
 
     def add_columns(self, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
         for batch in trace.to_table(self._name, columns).to_batches():
             self._batches.append(batch)
             self.nbytes += batch.nbytes
+
+    def _by_column(self, rows: Rows) -> dict[str, Sequence[Any]]:
+        return dict(zip(self._recorded, zip(*rows, strict=True), strict=True))
 
     def spill(self) -> None:
         if not self._batches:
@@ -226,15 +236,19 @@ class _Columns:
                 self._writer.write_batch(batch)
         self._batches, self.nbytes = [], 0
 
-    def table(self) -> pa.Table:
+    def table(self, last: Rows = ()) -> pa.Table:
+        """All rows so far, and the `last` ones."""
         batches = [*self._spilled(), *self._batches]
+        if last:
+            batches += trace.to_table(self._name, self._by_column(last)).to_batches()
         # Labels are numbered per batch; one numbering for all is what files and readers expect.
         return pa.Table.from_batches(batches, trace.ALL[self._name]).unify_dictionaries()
 
     def _spilled(self) -> list[pa.RecordBatch]:
-        if self._writer is None or self._file is None:
-            return []
-        self._writer.close()
-        self._file.flush()
-        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        return list(pa.ipc.open_stream(pa.py_buffer(mapped)))
+        if self._writer is not None and self._file is not None:
+            self._writer.close()
+            self._file.flush()
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._mapped += pa.ipc.open_stream(pa.py_buffer(mapped))
+            self._file = self._writer = None  # what follows goes into another file
+        return self._mapped

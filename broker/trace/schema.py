@@ -40,6 +40,8 @@ NOBODY = -1  # in place of a subscription, broker or event: there is none
 CRASH, CUT = FAILURES = ("crash", "cut")
 RESTART, HEAL = REPAIRS = ("restart", "heal")
 CONVERGED = "converged"
+# Of fail-over: a failure is known, what was down is used again, events follow another version of a tree.
+DETECTED, REJOINED, SWITCHED = "detected", "rejoined", "switched"
 QUEUE_FULL, LINK_DOWN, CRASHED, PUBLISHER_DOWN = LOST = ("queue-full", "link-down", "crashed", "publisher-down")
 
 _label = pa.dictionary(pa.int8(), pa.string())
@@ -50,8 +52,8 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
 
 
 # Null, in this order: when nobody asked what exact covering would have said; where tables are older than the trace;
-# until the files are written; while fewer than k are known.
-_NULLABLE = {"exact", "strays", digests.COLUMN, "limit"}
+# until the files are written; while fewer than k are known; where no event was published.
+_NULLABLE = {"exact", "strays", digests.COLUMN, "limit", "first_published", "last_published"}
 
 SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
@@ -61,8 +63,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         sent=pa.float64(),  # when the source handed it to the link, at the end of a service
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
         target=pa.int32(),
-        tree=pa.int32(),  # the source whose tree it travels on, −1: the one spanning tree
-        kind=_label,  # subscribe, unsubscribe, rerank, advertise, unadvertise; start, summary, differs, done (recovery)
+        # The source whose tree it travels on, −1: the one spanning tree. Fail-over makes versions −2, −3, …, or the
+        # source plus once, twice, … the number of brokers; here, the version in which the link's tables began.
+        tree=pa.int32(),
+        # subscribe, unsubscribe, rerank, advertise, unadvertise; start, summary, differs, done (recovery);
+        # switch, retire (fail-over)
+        kind=_label,
         subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
         sequence=pa.int64(),  # position on its link, from 0
@@ -87,6 +93,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         probes=pa.int64(),  # stored entries or key ranges looked at
         cubes=pa.int64(),  # standard cubes searched (curve methods)
         runs=pa.int64(),  # key ranges after merging neighbouring cubes
+        candidates=pa.int64(),  # rows compared inside key ranges; 0 where probes count entries
+        bits=pa.int64(),  # of a coordinate on the curve; 0 off the curve
+        audited=pa.int64(),  # searches that went on past the stop of an audited ε, or had none yet
+        past_stop=pa.int64(),  # probes that they made there
         volume=pa.float64(),  # fraction of the search region that was searched, 0..1
         capped=pa.bool_(),  # a probe cap or a budget ended the search early
         exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
@@ -105,6 +115,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         probes=pa.float64(),  # sums; as floats, because emulated searches count by the trillion
         cubes=pa.float64(),
         runs=pa.float64(),
+        candidates=pa.float64(),
+        bits=pa.float64(),
+        audited=pa.float64(),
+        past_stop=pa.float64(),
         volume=pa.float64(),
         pages=pa.float64(),
         round_trips=pa.float64(),
@@ -168,7 +182,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     # One row per client request: when it was made and when its last message had been processed.
     "operations": _schema(
         operation=pa.int64(),
-        # what a client asked; before time 0: preload; again after its broker lost its memory: re…; reconnect, restart
+        # what a client asked; before time 0: preload; again after its broker lost its memory: re…; reconnect, restart;
+        # a new version of the trees, an old one that is forgotten: switch, retire
         kind=_label,
         subscription=pa.int64(),
         broker=pa.int32(),
@@ -179,7 +194,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "faults": _schema(
         time=pa.float64(),
-        kind=_label,  # of FAILURES or REPAIRS, CONVERGED; for each lost copy of an event, of LOST
+        # of FAILURES or REPAIRS, CONVERGED, DETECTED, REJOINED, SWITCHED; for each lost copy of an event, of LOST
+        kind=_label,
         broker=pa.int32(),
         neighbour=pa.int32(),
         event=pa.int64(),  # the event that was lost, or NOBODY
@@ -211,22 +227,38 @@ SCHEMAS: dict[str, pa.Schema] = {
         merges=pa.bool_(),
         holds_back=pa.bool_(),
         on_curve=pa.bool_(),  # covering/contract.py
+        store=pa.string(),  # of sorted keys, that the search can live in; empty: none
+        epsilon_of=pa.string(),  # what its ε is a share of
+        cap=pa.int64(),  # probes after which its searches end, whatever their ε; 0: no cap
         charged_as=pa.string(),  # the name under which a profile has the price of its searches; `auto` has several
         versions=pa.string(),  # JSON: package → version
         engine=pa.string(),
         engine_reason=pa.string(),  # why this one
         trace_hash=pa.string(),
         brokers=pa.int64(),
-        links=pa.int64(),
+        links=pa.int64(),  # that messages are routed on
+        spare_links=pa.int64(),  # of the graph beside them
         geographic=pa.bool_(),  # x and y of the brokers are longitude and latitude in degrees
         subscriptions=pa.int64(),  # made
         active=pa.int64(),  # still subscribed at the end
         events=pa.int64(),
+        first_published=pa.float64(),  # when the first and the last event came to their publishers' brokers
+        last_published=pa.float64(),
+        preloads=pa.int64(),  # subscriptions that existed before time 0; their operations are the first ones
+        preload_messages=pa.int64(),  # by which they spread: counted but not traced
         attributes=pa.int64(),  # of an event
         control_messages=pa.int64(),  # over links, client requests not counted
         event_messages=pa.int64(),
         deliveries=pa.int64(),
         simple_entries=pa.int64(),  # that simple routing would keep for its neighbours at the end, in the same trees
+        # Of fail-over: failures that were noticed and ms until then, summed; times that events followed other trees, ms
+        # from notice to that moment, messages over links for it; heartbeats, which are worked out and not simulated.
+        detections=pa.int64(),
+        detecting=pa.float64(),
+        switchovers=pa.int64(),
+        switching=pa.float64(),
+        switchover_messages=pa.int64(),
+        heartbeats=pa.int64(),
         missed=pa.int64(),  # required deliveries that did not happen: must be 0
         duplicates=pa.int64(),  # must be 0
         spurious=pa.int64(),  # must be 0
@@ -242,6 +274,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         due=pa.int64(),  # deliveries to the k best in force, over all events that clients tried to publish
         due_delivered=pa.int64(),  # of these; due − due_delivered is the sum of all that was missed
         undue=pa.int64(),  # delivered though not due: to another in its place, while requests or repairs spread
+        unavoidable=pa.int64(),  # of all that was lost, whatever the cause: flooding over all links loses it too
         judged_share=pa.float64(),  # share of the events that the oracle judged; its counts above are of these
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
@@ -279,17 +312,30 @@ SPECIAL: dict[str, pa.Schema] = {
 }
 ALL = {**SCHEMAS, **SPECIAL}
 # Columns that traces of earlier versions lack.
-_ON_DISK = ("pages", "round_trips", "took")
+_SEARCHING = ("candidates", "bits", "audited", "past_stop", "pages", "round_trips", "took")
 _WORK = ("matcher_entries", "matcher_nodes", "tables_asked", "sliced", "compared", "blocks")
-FACTS = ("sends_to", "searches", "merges", "holds_back", "on_curve", "charged_as")  # of a run's record
-_RECORDED = (*FACTS, "inputs", "may_miss", "geographic", "attributes", "engine_reason", "made", "machine")
-_COUNTED = ("unaccounted", "missed_refused", "missed_unpublished", "due", "due_delivered", "undue")
+# Of a run's record.
+FACTS = ("sends_to", "searches", "merges", "holds_back", "on_curve", "store", "epsilon_of", "cap", "charged_as")
+_RECORDED = (
+    *FACTS,
+    "inputs",
+    "may_miss",
+    "geographic",
+    "attributes",
+    "engine_reason",
+    "made",
+    "machine",
+    "spare_links",
+)
+_BEFORE = ("first_published", "last_published", "preloads", "preload_messages")
+_COUNTED = ("unaccounted", "missed_refused", "missed_unpublished", "due", "due_delivered", "undue", "unavoidable")
+OF_FAILOVER = ("detections", "detecting", "switchovers", "switching", "switchover_messages", "heartbeats")
 _JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share", *_COUNTED)
 _LATER = {
-    "run": (digests.COLUMN, *_RECORDED, *_JUDGED),
+    "run": (digests.COLUMN, *_RECORDED, *_BEFORE, *OF_FAILOVER, *_JUDGED),
     "publications": (*_WORK, "service", "on_tables", "on_matching"),
-    "decisions": _ON_DISK,
-    "decisions_rest": _ON_DISK,
+    "decisions": _SEARCHING,
+    "decisions_rest": _SEARCHING,
     "control": ("waited", "service", "on_covering"),
     "tables": ("pruned",),
 }
@@ -390,12 +436,15 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
 
 def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:
     """One table as a Parquet file, row group by row group; `mark` says which trace it belongs to."""
-    pq.write_table(
-        table.replace_schema_metadata({MARK: mark, CHECKED: "pages"}),
-        path,
-        write_page_checksum=True,
-        compression="zstd",
-        row_group_size=ROW_GROUP,
-        use_dictionary=[f.name for f in ALL[name] if f.name not in _SPREAD],
-        column_encoding=dict.fromkeys(_RISING & set(ALL[name].names), "DELTA_BINARY_PACKED"),
-    )
+    marked = table.replace_schema_metadata({MARK: mark, CHECKED: "pages"})
+    pq.write_table(marked, path, row_group_size=ROW_GROUP, **parquet_options(name))
+
+
+def parquet_options(name: str) -> dict[str, Any]:
+    """How the columns of a table are stored."""
+    return {
+        "write_page_checksum": True,
+        "compression": "zstd",
+        "use_dictionary": [f.name for f in ALL[name] if f.name not in _SPREAD],
+        "column_encoding": dict.fromkeys(_RISING & set(ALL[name].names), "DELTA_BINARY_PACKED"),
+    }

@@ -10,7 +10,7 @@ one before z itself leaves the region gives the smallest such key.
 bits so far equal the corner's, free once smaller; z leaves the region when a tight coordinate has 1 over 0.
 
 Cost: O(D·k) per jump, and as many jumps as the region has separate stretches of stored keys. A probe is a
-row visited.
+lookup: a row visited, or the end of the array.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from covering.given import Floats
 from covering.packed_words import dominates
 from coverlay import kernel
 
-_INSIDE, _JUMP, _END = 0, 1, 2
+INSIDE, JUMP, END = 0, 1, 2
 
 
 @kernel(inner=True)
 def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: Words) -> int:
-    """_INSIDE if the key is in the region; else _JUMP, with the next key inside in `target`; _END if there is none."""
+    """INSIDE if the key is in the region; else JUMP, with the next key inside in `target`; END if there is none."""
     free = np.uint64(0)  # bit j: coordinate j is below the corner already
     one = np.uint64(1)
     last = -1
@@ -55,16 +55,16 @@ def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: W
         if j == dimensions:
             j = 0
     if not left:
-        return _INSIDE
+        return INSIDE
     if last < 0:
-        return _END
+        return END
     word = last >> 6
     for w in range(target.shape[0]):
         target[w] = row[w] if w < word else np.uint64(0)
     shift = np.uint64(63 - (last & 63))
     # Bits of z before `last`, then a one. Shifting by 64 is undefined, hence in two steps.
     target[word] = (((row[word] >> shift) >> one) << one | one) << shift
-    return _JUMP
+    return JUMP
 
 
 @kernel(inner=True)
@@ -88,16 +88,16 @@ def _jump_to_cover(
         i = block * BLOCK + inside
         visited += 1
         found = next_inside(rows[i], corner, dimensions * bits, dimensions, target)
-        if found == _INSIDE:
+        if found == INSIDE:
             slot = np.int64(rows[i, width - 1])
             if dominates(points, slot, query):
                 return int(slot), visited
             inside += 1
-        elif found == _JUMP:
+        elif found == JUMP:
             at, inside = locate(arrays, target)
         else:
-            break
-    return -1, visited
+            return -1, visited
+    return -1, visited + 1  # the lookup that returned nothing
 
 
 @kernel
@@ -123,4 +123,5 @@ class BigminIndex(ExactCurveIndex):
     """
 
     name = "bigmin"
+    store = "next key"
     find = staticmethod(jump_to_covers)

@@ -27,6 +27,6 @@ class HilbertIndex(ZorderIndex):
 
     def _finish(self, query: Floats) -> int:
         """The jumps of bigmin.py are for Z keys; here a scan searches what the cap left open."""
-        slot = int(scan_one(self._points, self._used, query))
-        self.stats.probes += slot + 1 if slot >= 0 else self._used
+        slot = int(scan_one(self.points, self.used, query))
+        self.stats.probes += slot + 1 if slot >= 0 else self.used
         return slot

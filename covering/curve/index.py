@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from covering.contract import CoveringIndex, Slots
 from covering.curve.hilbert_keys import key_rows
-from covering.curve.keys import Bits, Codes, Words, default_bits, mirror
+from covering.curve.keys import Codes, Words, mirror
+from covering.curve.resolution import Bits, full_bits
 from covering.curve.sfc_array import SfcArray
 from covering.given import Floats
 from covering.quantiser import Quantiser
@@ -30,7 +31,7 @@ class CurveIndex(CoveringIndex):
         domain: ArrayLike,
         epsilon: float = 0.0,
         bits: int | None = None,
-        default: Callable[[int], int] = default_bits,
+        default: Callable[[int], int] = full_bits,
     ) -> None:
         super().__init__(domain, epsilon)
         if self.attributes > MAX_ATTRIBUTES:
@@ -39,17 +40,25 @@ class CurveIndex(CoveringIndex):
         self.bits = self._quantiser.bits
         self._array = SfcArray(self._quantiser.words)
 
+    def _give_new_keys(self, bits: int) -> None:
+        """Give all stored points keys of so many bits per coordinate."""
+        slots = np.sort(self._array.rows()[:, -1].astype(np.int64))
+        self._quantiser = Quantiser.of(self.domain, bits)
+        self.bits = bits
+        self._array = SfcArray(self._quantiser.words)
+        self._array.insert_many(self._rows(0, self.used)[slots])
+
     def _rows(self, first: int, count: int) -> Words:
         q = self._quantiser
-        return key_rows(self._points[first : first + count], first, q.offset, q.scale, q.bits, self.hilbert)
+        return key_rows(self.points[first : first + count], first, q.offset, q.scale, q.bits, self.hilbert)
 
-    def _insert(self, slot: int) -> None:
+    def insert(self, slot: int) -> None:
         self._array.insert(self._rows(slot, 1)[0])
 
-    def _insert_many(self, first: int, count: int) -> None:
+    def insert_many(self, first: int, count: int) -> None:
         self._array.insert_many(self._rows(first, count))
 
-    def _delete(self, slot: int) -> None:
+    def delete(self, slot: int) -> None:
         self._array.delete(self._rows(slot, 1)[0])
 
     def lengths_of(self, query: Floats) -> Codes:
@@ -58,14 +67,14 @@ class CurveIndex(CoveringIndex):
         mirror(query, q.offset, q.scale, q.bits, codes)
         return codes + 1
 
-    def _check(self) -> None:
+    def check_structure(self) -> None:
         self._array.check()
         held = {int(row[-1]): row.tolist() for row in self._array.rows()}
         assert sorted(held) == self._ids.slots()
         for slot, row in held.items():
             assert self._rows(slot, 1)[0].tolist() == row
 
-    def _structure_bytes(self) -> int:
+    def structure_bytes(self) -> int:
         return self._array.nbytes
 
 
@@ -77,7 +86,7 @@ class ExactCurveIndex(CurveIndex):
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: Bits = None) -> None:
         super().__init__(domain, epsilon, bits)
 
-    def _search_into(self, queries: Floats, found: Slots) -> None:
+    def search_into(self, queries: Floats, found: Slots) -> None:
         q = self._quantiser
-        self.stats.probes += self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries, found)
+        self.stats.probes += self.find(self._array.arrays, self.points, q.offset, q.scale, q.bits, queries, found)
         self.stats.volume += len(queries)

@@ -13,34 +13,14 @@ aligned and compare word by word.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from numpy.typing import NDArray
 
 from covering.given import Floats
-from covering.quantiser import WORD
-from coverlay import Key, kernel
+from coverlay import kernel
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int64]
-
-Bits = Annotated[int | None, Key("bits of a coordinate on the curve; absent: as many as fit", "bits")]
-_FINEST_DEFAULT = 16  # more bits multiply the cubes of a greedy search and separate few more bounds
-_COARSEST_DEFAULT = 8  # below this a key hardly discriminates: take another word instead
-
-
-def greedy_bits(dimensions: int) -> int:
-    """Bits per coordinate for the greedy methods: a cell of about 2^−32 of the space, never below 4 bits.
-
-    The number of cubes that ε asks for hardly depends on it, the number that an exact search asks for does.
-    """
-    return max(4, min(_FINEST_DEFAULT, WORD // 2 // dimensions))
-
-
-def default_bits(dimensions: int) -> int:
-    """Bits per coordinate that fill one word; where these would be too few, the fewest useful, over several words."""
-    return max(_COARSEST_DEFAULT, min(_FINEST_DEFAULT, WORD // dimensions))
 
 
 @kernel

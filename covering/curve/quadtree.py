@@ -16,22 +16,13 @@ import numpy as np
 
 from covering.contract import Slots
 from covering.curve.index import ExactCurveIndex
-from covering.curve.keys import Words, interleave, mirror
-from covering.curve.sfc_array import BLOCK, Arrays, locate
+from covering.curve.keys import interleave, mirror
+from covering.curve.sfc_array import BLOCK, Arrays, locate, same_prefix
 from covering.given import Floats
 from covering.packed_words import dominates
 from coverlay import kernel
 
 _FEW = 8  # rows that are compared directly; measured flat from 4 to 16
-
-
-@kernel(inner=True)
-def _same_prefix(left: Words, right: Words, bits: int) -> bool:
-    words, rest = bits >> 6, bits & 63
-    for w in range(words):
-        if left[w] != right[w]:
-            return False
-    return rest == 0 or (left[words] ^ right[words]) >> np.uint64(64 - rest) == 0
 
 
 @kernel(inner=True)
@@ -64,7 +55,7 @@ def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: i
                 at, inside = at + 1, 0
                 continue
             row = rows[block * BLOCK + inside]
-            if not _same_prefix(row, prefix, t):
+            if not same_prefix(row, prefix, t):
                 more = False
                 break
             if looked == _FEW and t < depth:
@@ -116,4 +107,5 @@ class QuadtreeIndex(ExactCurveIndex):
     """
 
     name = "quadtree"
+    store = "next key"
     find = staticmethod(_find_many)

@@ -48,6 +48,16 @@ def compare(left: Words, right: Words) -> int:
 
 
 @kernel(inner=True)
+def same_prefix(left: Words, right: Words, bits: int) -> bool:
+    """Do two keys agree in their first `bits` bits?"""
+    words, rest = bits >> 6, bits & 63
+    for w in range(words):
+        if left[w] != right[w]:
+            return False
+    return rest == 0 or (left[words] ^ right[words]) >> np.uint64(64 - rest) == 0
+
+
+@kernel(inner=True)
 def _block_for(arrays: Arrays, row: Words) -> int:
     """Directory position of the last block whose head is ≤ row; 0 if there is none."""
     heads, meta = arrays[1], arrays[4]

@@ -50,7 +50,7 @@ def plan(lengths: Sequence[int], bits: int, epsilon: float = 0.0) -> Plan:
     return Plan(tuple(levels), dimensions, total, cubes_for(levels, dimensions, need))
 
 
-# The compiled engine compiles the next three too (sim/compiled/covers_emulated.py).
+# The compiled engine compiles the next four too (sim/compiled/covers_emulated.py).
 
 
 def cubes_for(levels: Sequence[int], dimensions: int, need: int) -> int:
@@ -97,6 +97,32 @@ def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int], prefix: 
                 total += count
                 prefix[j] |= 1 << b
     return total
+
+
+def cube_at(rank: int, lengths: Sequence[int], bits: int, levels: Sequence[int], corner: MutableSequence[int]) -> int:
+    """The level of the cube at this place of the greedy order, its least cell in `corner`; −1 if there are fewer cubes.
+
+    The inverse of `rank_of`: descend the bits of the key, and take bit 0 unless all cubes with bit 0 come before.
+    """
+    level, left = len(levels) - 1, rank
+    while level >= 0 and left >= levels[level]:
+        left -= levels[level]
+        level -= 1
+    for j in range(len(lengths)):
+        corner[j] = 0
+    for b in range(bits - level - 1 if level >= 0 else -1, -1, -1):
+        for j in range(len(lengths)):
+            inside, taken = 1, 1  # cells of this half, and those of them that larger cubes have taken
+            for i in range(len(lengths)):
+                size, limit = 1 << (b if i <= j else b + 1), lengths[i] >> level
+                inside *= max(0, min(size, limit - corner[i]))
+                taken *= max(0, min(size, (limit & ~1) - corner[i]))
+            if left >= inside - taken:
+                left -= inside - taken
+                corner[j] |= 1 << b
+    for j in range(len(lengths)):
+        corner[j] <<= max(0, level)
+    return level
 
 
 def level_of(cell: Sequence[int], lengths: Sequence[int]) -> int:

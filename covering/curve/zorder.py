@@ -11,12 +11,13 @@ a search that would enumerate too many cubes and says so in `stats.capped`; with
 what the cap left open is then searched by exact jumps (`finish`, bigmin.py); `merge_runs` joins cubes with
 neighbouring keys, of whatever size, into runs and looks these up, longest first.
 
-A probe is one key range looked up. Cost: up to `quota` probes of O(log n), where theory.py gives the quota
-and the slides' bounds on it; beyond D = 2 only large ε finishes under the cap.
+A probe is one key range looked up; the rows compared inside it are candidates. Cost: up to `quota` probes of O(log n),
+where theory.py gives the quota and the slides' bounds on it, and the candidates.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from covering.curve import theory
 from covering.curve.bigmin import jump_to_covers
 from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
-from covering.curve.keys import Bits, Codes, Words, greedy_bits
+from covering.curve.keys import Codes, Words
+from covering.curve.resolution import Bits, GreedyBits, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
 from covering.given import Floats, check_limit
 from covering.packed_words import dominates
@@ -38,39 +40,42 @@ PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entrie
 
 
 @kernel
-def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Words) -> int:
-    """A slot with key in [low, high] that dominates the query, or −1. `low` is a row with slot 0."""
+def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Words) -> tuple[int, int]:
+    """(slot with key in [low, high] that dominates the query or −1, rows compared). `low` is a row with slot 0."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
     words = low.shape[0] - 1
     at, inside = locate(arrays, low)
+    compared = 0
     while at < meta[0]:
         block = order[at]
         for i in range(block * BLOCK + inside, block * BLOCK + count[block]):
             for w in range(words):
                 if rows[i, w] != high[w]:
                     if rows[i, w] > high[w]:
-                        return -1
+                        return -1, compared
                     break
             slot = np.int64(rows[i, words])
+            compared += 1
             if dominates(points, slot, query):
-                return int(slot)
+                return int(slot), compared
         at, inside = at + 1, 0
-    return -1
+    return -1, compared
 
 
 @kernel
 def _greedy(
     arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, hilbert: bool, quota: int
-) -> tuple[int, int]:
-    """(slot or −1, cubes probed) of the greedy search over at most `quota` cubes."""
+) -> tuple[int, int, int]:
+    """(slot or −1, cubes probed, rows compared) of the greedy search over at most `quota` cubes."""
     words = (len(lengths) * bits + 63) // 64
     low, high = np.zeros(words + 1, np.uint64), np.zeros(words + 1, np.uint64)
     walk = new_walk(lengths, bits)
-    cubes, slot = 0, -1
+    cubes, candidates, slot = 0, 0, -1
     while slot < 0 and cubes < quota and next_range(walk, bits, hilbert, low, high) >= 0:
         cubes += 1
-        slot = _probe(arrays, points, query, low, high)
-    return slot, cubes
+        slot, compared = _probe(arrays, points, query, low, high)
+        candidates += compared
+    return slot, cubes, candidates
 
 
 def as_integer(row: Words) -> int:
@@ -94,7 +99,7 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
     return runs
 
 
-class ZorderIndex(CurveIndex):
+class ZorderIndex(GreedyBits, CurveIndex):
     """The slides' greedy search: standard cubes in decreasing size, until a share 1 − ε of the region is searched.
 
     >>> from covering.curve.zorder import ZorderIndex
@@ -106,6 +111,7 @@ class ZorderIndex(CurveIndex):
 
     name = "zorder"
     on_curve = True
+    compares_candidates = True
     slow_beyond = 2_000
     takes_epsilon = True
     gives_up_with = {"finish": True}  # noqa: RUF012
@@ -120,24 +126,34 @@ class ZorderIndex(CurveIndex):
         merge_runs: Annotated[bool, Key("join cubes that follow each other on the curve")] = False,
         finish: Annotated[bool, Key("with ε = 0, search what the cap left open by exact jumps")] = True,
     ) -> None:
-        super().__init__(domain, epsilon, bits, greedy_bits)
+        super().__init__(domain, epsilon, bits, partial(greedy_bits, 0))
+        self._follows = bits is None
         check_limit("probe_cap", probe_cap)
         for option, value in (("merge_runs", merge_runs), ("finish", finish)):
             if not isinstance(value, bool):
                 raise CoverlayError(f"{option} {value!r} must be true or false")
         self.probe_cap, self.merge_runs, self.finish = probe_cap, merge_runs, finish
+        finishes = finish and epsilon == 0.0
+        self.store = "next key" if finishes else "yes or no"  # the exact jumps need it
+        self.cap = None if finishes else probe_cap
 
-    def _search(self, query: Floats) -> int:
+    def _divide(self, bits: int) -> None:
+        self._give_new_keys(bits)
+
+    def search(self, query: Floats) -> int:
         lengths = self.lengths_of(query)
         plan = theory.plan(lengths.tolist(), self.bits, self.epsilon)
         quota = min(plan.quota, self.probe_cap)
         if self.merge_runs:
-            slot, cubes, runs, volume = self._search_runs(query, lengths, quota)
+            slot, cubes, runs, volume, candidates = self._search_runs(query, lengths, quota)
         else:
-            slot, cubes = _greedy(self._array.arrays, self._points, query, lengths, self.bits, self.hilbert, quota)
+            slot, cubes, candidates = _greedy(
+                self._array.arrays, self.points, query, lengths, self.bits, self.hilbert, quota
+            )
             runs, volume = cubes, plan.volume_of(cubes)
         stats = self.stats
         stats.probes += runs
+        stats.candidates += candidates
         stats.cubes += cubes
         stats.runs += runs
         if slot < 0 and quota < plan.quota:
@@ -151,24 +167,25 @@ class ZorderIndex(CurveIndex):
     def _finish(self, query: Floats) -> int:
         """Search everything, exactly; on the Z curve by jumps."""
         q, one, found = self._quantiser, query.reshape(1, -1), np.empty(1, np.int64)
-        self.stats.probes += jump_to_covers(self._array.arrays, self._points, q.offset, q.scale, q.bits, one, found)
+        self.stats.probes += jump_to_covers(self._array.arrays, self.points, q.offset, q.scale, q.bits, one, found)
         return int(found[0])
 
-    def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
-        """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""
+    def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int, int]:
+        """(slot, cubes collected, runs probed, cells searched, rows compared): longest runs first, ties by key."""
         rows, levels = cube_rows(lengths, self.bits, self.hilbert, quota)
         width = rows.shape[1] - 1
         pad = width * WORD - len(lengths) * self.bits
         runs = sorted(merged_runs(rows, levels, len(lengths), self.bits), key=lambda r: (r[0] - r[1], r[0]))
-        cells, slot, probed = 0, NO_SLOT, 0
+        cells, slot, probed, candidates = 0, NO_SLOT, 0, 0
         for first, last in runs:
             low, high = _row(first, width), _row(last, width)
-            slot = int(_probe(self._array.arrays, self._points, query, low, high))
+            slot, compared = _probe(self._array.arrays, self.points, query, low, high)
             probed += 1
+            candidates += compared
             cells += (last - first + 1) >> pad
             if slot >= 0:
                 break
-        return slot, len(levels), probed, cells
+        return slot, len(levels), probed, cells, candidates
 
 
 def _row(key: int, words: int) -> Words:

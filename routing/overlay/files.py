@@ -43,6 +43,27 @@ class GraphFile:
 
 def read_graph(path: str, latency_names: tuple[str, ...]) -> GraphFile:
     """Read and tidy the graph in `path`; the link attributes `latency_names` give milliseconds."""
+    return tidied(_raw(path), latency_names, path, f"overlay.file {path!r}", labelled=True)
+
+
+def tidied(raw: nx.Graph, latency_names: tuple[str, ...], called: str, where: str, labelled: bool = False) -> GraphFile:
+    """A connected graph of brokers from any graph, which stays as it is.
+
+    Brokers are named as their nodes are, or by their attribute `label` if they are `labelled`. Warnings and errors say
+    what the graph is `called` and `where` it is.
+    """
+    if raw.number_of_nodes() == 0:
+        raise CoverlayError(f"{where} holds no brokers")
+    warnings: list[str] = []
+    simple, timed = _collapse(raw, called, where, latency_names, warnings)
+    connected = _largest_component(simple, called, warnings)
+    graph = nx.convert_node_labels_to_integers(_ordered(connected), ordering="default", label_attribute="key")
+    _name(graph, called, labelled, warnings)
+    placed, geographic = _locate(graph, called, where, warnings)
+    return GraphFile(graph, placed, geographic, timed, tuple(warnings))
+
+
+def _raw(path: str) -> nx.MultiGraph:
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
     if reader is None:
@@ -53,16 +74,7 @@ def read_graph(path: str, latency_names: tuple[str, ...]) -> GraphFile:
         raise CoverlayError(f"overlay.file {path!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CoverlayError(f"overlay.file {path!r} is not UTF-8 text") from None
-    raw = reader(text, path)
-    if raw.number_of_nodes() == 0:
-        raise CoverlayError(f"overlay.file {path!r} holds no brokers")
-    warnings: list[str] = []
-    simple, timed = _collapse(raw, path, latency_names, warnings)
-    connected = _largest_component(simple, path, warnings)
-    graph = nx.convert_node_labels_to_integers(_ordered(connected), ordering="default", label_attribute="key")
-    _name(graph, path, warnings)
-    placed, geographic = _locate(graph, path, warnings)
-    return GraphFile(graph, placed, geographic, timed, tuple(warnings))
+    return reader(text, path)
 
 
 def _read_graphml(text: str, path: str) -> nx.MultiGraph:
@@ -135,7 +147,9 @@ def _milliseconds(value: object, where: str) -> float:
     return result
 
 
-def _collapse(raw: nx.MultiGraph, path: str, names: tuple[str, ...], warnings: list[str]) -> tuple[nx.Graph, bool]:
+def _collapse(
+    raw: nx.Graph, path: str, where: str, names: tuple[str, ...], warnings: list[str]
+) -> tuple[nx.Graph, bool]:
     """One link per pair, the fastest; the flag says whether links carry latencies."""
     if raw.is_directed() and raw.number_of_edges():
         warnings.append(f"{path} has directed links: each is used in both directions")
@@ -154,7 +168,7 @@ def _collapse(raw: nx.MultiGraph, path: str, names: tuple[str, ...], warnings: l
             untimed.append((u, v))
             value = math.inf
         else:
-            value = _milliseconds(found, f"overlay.file {path!r}, link {u}–{v}")
+            value = _milliseconds(found, f"{where}, link {u}–{v}")
         if not simple.has_edge(u, v) or value < simple.edges[u, v]["latency"]:
             simple.add_edge(u, v, latency=value)
     parallel = raw.number_of_edges() - loops - len(seen)
@@ -167,7 +181,7 @@ def _collapse(raw: nx.MultiGraph, path: str, names: tuple[str, ...], warnings: l
     if untimed and (len(untimed) < links or asked):
         u, v = untimed[0]
         raise CoverlayError(
-            f"overlay.file {path!r}: link {u}–{v} has no attribute {' or '.join(map(repr, names))}; "
+            f"{where}: link {u}–{v} has no attribute {' or '.join(map(repr, names))}; "
             "give it to every link or name another with overlay.latency_attribute"
         )
     return simple, not untimed
@@ -198,10 +212,11 @@ def _ordered(graph: nx.Graph) -> nx.Graph:
     return ordered
 
 
-def _name(graph: nx.Graph, path: str, warnings: list[str]) -> None:
-    """Labels become names, or the file's identifiers where there is no label; repeated ones are made distinct."""
+def _name(graph: nx.Graph, path: str, labelled: bool, warnings: list[str]) -> None:
+    """Labels become names, or the graph's own nodes where there is no label; repeated ones are made distinct."""
     given = [
-        (node, data["key"] if data.get("label") in (None, "") else data["label"]) for node, data in graph.nodes.items()
+        (node, data["label"] if labelled and data.get("label") not in (None, "") else data["key"])
+        for node, data in graph.nodes.items()
     ]
     labels = [str(label).strip() or str(node) for node, label in given]
     names = distinct(labels)
@@ -228,7 +243,7 @@ def distinct(labels: list[str]) -> list[str]:
     return names
 
 
-def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool]:
+def _locate(graph: nx.Graph, path: str, where: str, warnings: list[str]) -> tuple[bool, bool]:
     """Set x and y of all brokers, or of none; returns (placed, geographic)."""
     attributes = [{str(key).lower(): value for key, value in graph.nodes[node].items()} for node in graph]
     for node in graph:
@@ -241,7 +256,7 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
             if not any(map(math.isnan, place)):
                 known[node] = place
         if horizontal != "x":
-            _refuse_beyond_the_globe(graph, known, path)
+            _refuse_beyond_the_globe(graph, known, where)
         if len(known) < len(attributes) and len(set(known.values())) == 1:
             warnings.append(f"{path} has coordinates of one place only, which give links no length: they are not used")
         elif known:
@@ -258,13 +273,11 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
     return False, False
 
 
-def _refuse_beyond_the_globe(graph: nx.Graph, known: dict[int, tuple[float, float]], path: str) -> None:
+def _refuse_beyond_the_globe(graph: nx.Graph, known: dict[int, tuple[float, float]], where: str) -> None:
     for node, (longitude, latitude) in known.items():
         if abs(latitude) > 90 or abs(longitude) > 180:
             place = f"{quoted(graph.nodes[node]['name'])} is at latitude {latitude:g}, longitude {longitude:g}"
-            raise CoverlayError(
-                f"overlay.file {path!r}: broker {place}; degrees go from -90 to 90 and from -180 to 180"
-            )
+            raise CoverlayError(f"{where}: broker {place}; degrees go from -90 to 90 and from -180 to 180")
 
 
 def _finite(value: object) -> float:

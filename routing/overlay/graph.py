@@ -10,7 +10,7 @@ component instead would silently change the number of brokers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
 from routing.options import accepted, reject_unknown, whole
 from routing.overlay import layout
-from routing.overlay.files import LATENCY_NAMES, GraphFile, read_graph
+from routing.overlay.files import LATENCY_NAMES, GraphFile, read_graph, tidied
 from routing.overlay.kinds import OVERLAYS
 from routing.overlay.latency import (
     Constant,
@@ -40,6 +40,7 @@ __all__ = ["OVERLAYS", "Overlay", "build_overlay", "load_overlay", "overlay_opti
 
 DRAWS = 100  # parameters under which fewer than one draw in a hundred connects are a mistake, not bad luck
 
+GRAPH = "the graph"  # what messages call one that is no file
 MOST_DIGITS = 18  # of a broker's number; Python refuses to parse thousands
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,7 @@ class Overlay:
     kind: str
     warnings: tuple[str, ...] = ()
     geographic: bool = False  # x and y are longitude and latitude in degrees
+    nodes: tuple[Hashable, ...] = ()  # what its graph itself calls the brokers
 
     @property
     def spots(self) -> Floats:
@@ -128,13 +130,16 @@ def build_overlay(
 ) -> Overlay:
     """Generate an overlay of exactly `brokers` brokers, on a `map` if given (map.py); `floor` as in `assemble`."""
     reject_unknown(f'overlay kind "{kind}"', options, overlay_options(kind))
+    OVERLAYS.check_options("overlay", kind, options)
     brokers = whole("overlay.brokers", brokers, 1)
-    model = latency_model(latency)
     # A stream each, so that another latency model or map leaves the graph as it is.
     structure, links, places = rng.spawn(3)
     for _ in range(DRAWS):
         graph = OVERLAYS[kind](brokers, structure, **options)
-        if graph.number_of_nodes() == brokers and nx.is_connected(graph):
+        if not isinstance(graph, nx.Graph) or graph.is_directed() or sorted(graph) != list(range(brokers)):
+            made = f"{quoted(graph)}, not an undirected NetworkX graph of the brokers 0 to {brokers - 1}"
+            raise CoverlayError(f'overlay kind "{kind}" made {made}')
+        if nx.is_connected(graph):
             break
     else:
         raise CoverlayError(
@@ -142,25 +147,27 @@ def build_overlay(
             f"{DRAWS} times; ask for more links"
         )
     area = None if map is None else read_map(map)
+    timed = all("latency" in data for *_, data in graph.edges(data=True))
+    model = _own_latencies(graph) if latency is None and timed and graph.edges else latency_model(latency)
     return assemble(GraphFile(graph), kind, model, links, area, places, floor)
 
 
 def load_overlay(
-    path: str,
+    source: str | nx.Graph,
     rng: np.random.Generator,
     latency: LatencySpec = None,
     latency_attribute: str | None = None,
     map: Mapping[str, Any] | None = None,
     floor: float = 0.0,
 ) -> Overlay:
-    """Read a GraphML, GML or edge-list file; what had to be changed is in `warnings`.
+    """Any graph, or one in a GraphML, GML or edge-list file; what had to be changed is in `warnings`.
 
     Latencies come from `latency` if given, else from the link attribute `latency_attribute` (or one named
     `latency` or `delay`), else from coordinates, else they are 1 ms and a warning says so.
     """
     if latency is not None and latency_attribute is not None:
         raise CoverlayError("overlay.latency and overlay.latency_attribute exclude each other; give one of them")
-    read = _read(path, latency is not None, latency_attribute)
+    read, path = _read(source, latency is not None, latency_attribute), source if isinstance(source, str) else GRAPH
     warnings = list(read.warnings)
     if read.geographic and map is not None:
         raise CoverlayError(f"{path} gives latitude and longitude of its brokers, so overlay.map has nothing to place")
@@ -175,19 +182,24 @@ def load_overlay(
     return assemble(replace(read, warnings=tuple(warnings)), "file", model, rng, area, places, floor, path)
 
 
-def _read(path: str, latency_given: bool, latency_attribute: str | None) -> GraphFile:
-    names = LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
-    return read_graph(path, () if latency_given else names)
+def _read(source: str | nx.Graph, latency_given: bool, latency_attribute: str | None) -> GraphFile:
+    names = () if latency_given else LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
+    return read_graph(source, names) if isinstance(source, str) else tidied(source, names, GRAPH, GRAPH)
 
 
 def _own_model(read: GraphFile, on_map: bool) -> LatencyModel:
     """The latencies that a file gives its links itself."""
     links = sorted((min(u, v), max(u, v)) for u, v in read.graph.edges)
     if links and read.timed:
-        return Given(tuple(read.graph.edges[link]["latency"] for link in links))
+        return _own_latencies(read.graph)
     if read.geographic or on_map:
         return GreatCircle()
     return Distance() if read.placed else Constant()
+
+
+def _own_latencies(graph: nx.Graph) -> LatencyModel:
+    links = sorted((min(u, v), max(u, v)) for u, v in graph.edges)
+    return Given(tuple(graph.edges[link]["latency"] for link in links))
 
 
 def latency_origin(path: str, latency_attribute: str | None = None, on_map: bool = False) -> str:
@@ -236,7 +248,8 @@ def assemble(
     if file is not None and not latencies.all():
         zero = f"{np.count_nonzero(latencies == 0)} of {len(links)} links of {file} take 0 ms"
         warnings = (*warnings, f"{zero}; overlay.latency_floor = 0.1 would give each at least 0.1 ms")
-    return Overlay(result, spanning_tree(result), kind, warnings, geographic)
+    nodes = tuple(graph.nodes[node].get("key", node) for node in range(count))
+    return Overlay(result, spanning_tree(result), kind, warnings, geographic, nodes)
 
 
 def spanning_tree(graph: nx.Graph) -> nx.Graph:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import networkx as nx
 import numpy as np
 
-from coverlay import CoverlayError, Key
+from coverlay import CoverlayError, Key, Registry
 from routing.options import number, whole
 
 LARGEST_SEED = 2**63  # NetworkX generators take an integer; one draw of ours seeds them
@@ -202,16 +202,29 @@ def _place(graph: nx.Graph, places: np.ndarray[tuple[int, ...], np.dtype[np.floa
         graph.nodes[node].update(x=x, y=y)
 
 
-OVERLAYS: dict[str, Callable[..., nx.Graph]] = {
-    "line": line,
-    "star": star,
-    "ring": ring,
-    "balanced-tree": balanced_tree,
-    "random-tree": random_tree,
-    "grid": grid,
-    "erdos-renyi": erdos_renyi,
-    "barabasi-albert": barabasi_albert,
-    "watts-strogatz": watts_strogatz,
-    "waxman": waxman,
-    "internet": internet,
-}
+OVERLAYS: Registry[Callable[..., nx.Graph]] = Registry(
+    "overlay kind",
+    {
+        "line": line,
+        "star": star,
+        "ring": ring,
+        "balanced-tree": balanced_tree,
+        "random-tree": random_tree,
+        "grid": grid,
+        "erdos-renyi": erdos_renyi,
+        "barabasi-albert": barabasi_albert,
+        "watts-strogatz": watts_strogatz,
+        "waxman": waxman,
+        "internet": internet,
+    },
+)
+
+
+Kind = TypeVar("Kind", bound=Callable[..., nx.Graph])
+
+
+def register(kind: Kind) -> Kind:
+    """Add an overlay kind of your own: f(brokers, rng, *, …) → a graph of so many nodes. A graph that is not connected
+    is drawn again; the link attribute `latency` gives milliseconds."""
+    OVERLAYS.add_function(kind)
+    return kind

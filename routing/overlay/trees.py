@@ -7,7 +7,7 @@ delivers twice; subscriptions travel only towards p in it, and covering happens 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -19,18 +19,34 @@ from routing.overlay.graph import Overlay
 SHARED = -1  # the name of the one spanning tree; a source's tree is named by the source
 TREES = ("spanning", "per-source")
 
+Avoid = Callable[[int, int], int]  # of a link: 0 to use it, more if others are to be preferred
+Nearness = tuple[int, float, int]  # links to avoid on the way, its latency, its links
+
+
+def _nothing(broker: int, neighbour: int) -> int:
+    return 0
+
 
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A rooted tree over all brokers."""
 
-    name: int
+    name: int  # SHARED or the source; later versions of either have names of their own, see `later`
     graph: nx.Graph
     parent: dict[int, int]  # broker → the next one on the way to the root
     level: dict[int, int]  # broker → its distance from the root, in links
 
     def neighbours(self, broker: int) -> list[int]:
         return sorted(self.graph[broker])
+
+    @property
+    def shared(self) -> bool:
+        """Does it serve all sources of events?"""
+        return self.name <= SHARED
+
+    @property
+    def root(self) -> int:
+        return min(self.level, key=self.level.__getitem__)
 
     def towards_root(self, broker: int) -> list[int]:
         """The neighbour on the way to the root; empty at the root itself."""
@@ -43,39 +59,44 @@ def spanning(overlay: Overlay, root: int | None) -> Tree:
         root = min(nx.center(overlay.tree))
     elif root not in overlay.tree:
         raise CoverlayError(f"routing.root is {root}; the overlay has brokers 0 to {overlay.brokers - 1}")
-    return _rooted(SHARED, root, overlay.tree)
+    return rooted(SHARED, root, overlay.tree)
 
 
-def shortest_paths(overlay: Overlay, source: int) -> Tree:
+def shortest_paths(overlay: Overlay, source: int, avoid: Avoid = _nothing) -> Tree:
     """Least latency from the source to everybody; equal latencies go by the smaller predecessor.
 
     A link without latency joins brokers at equal distance, so links are counted too: a predecessor is nearer in
-    latency, or as near and fewer links away. This rules out cycles.
+    latency, or as near and fewer links away. This rules out cycles. Links to avoid count before all that.
     """
-    nearness = _nearness(overlay, source)
+    nearness = _nearness(overlay, source, avoid)
     tree = nx.Graph()
     tree.add_nodes_from(range(overlay.brokers))
     for broker in sorted(nearness.keys() - {source}):
         nearer = (n for n in overlay.graph[broker] if nearness[n] < nearness[broker])
-        distance = nearness[broker][0]
-        best = min(n for n in nearer if nearness[n][0] + overlay.latency(n, broker) == distance)
+        distance = nearness[broker][:2]
+        best = min(n for n in nearer if _further(overlay, nearness[n], n, broker, avoid)[:2] == distance)
         tree.add_edge(best, broker, latency=overlay.latency(best, broker))
-    return _rooted(source, source, tree)
+    return rooted(source, source, tree)
 
 
-def _nearness(overlay: Overlay, source: int) -> dict[int, tuple[float, int]]:
-    """Broker → least latency from the source, and the fewest links on a path that takes no longer (Dijkstra)."""
-    found: dict[int, tuple[float, int]] = {}
-    waiting = [(0.0, 0, source)]
+def _nearness(overlay: Overlay, source: int, avoid: Avoid) -> dict[int, Nearness]:
+    """Broker → how near the source is (Dijkstra)."""
+    found: dict[int, Nearness] = {}
+    waiting = [((0, 0.0, 0), source)]
     while waiting:
-        distance, links, broker = heappop(waiting)
+        nearness, broker = heappop(waiting)
         if broker in found:
             continue
-        found[broker] = (distance, links)
+        found[broker] = nearness
         for neighbour in overlay.graph[broker]:
             if neighbour not in found:
-                heappush(waiting, (distance + overlay.latency(broker, neighbour), links + 1, neighbour))
+                heappush(waiting, (_further(overlay, nearness, broker, neighbour, avoid), neighbour))
     return found
+
+
+def _further(overlay: Overlay, nearness: Nearness, broker: int, neighbour: int, avoid: Avoid) -> Nearness:
+    avoided, latency, links = nearness
+    return avoided + avoid(broker, neighbour), latency + overlay.latency(broker, neighbour), links + 1
 
 
 def trees_of(overlay: Overlay, kind: str, root: int | None) -> dict[int, Tree]:
@@ -94,7 +115,7 @@ def links_of(trees: Iterable[Tree]) -> list[tuple[int, int]]:
 
 def told(trees: Iterable[Tree], broker: int) -> int:
     """How many others keep an entry for a subscription of `broker` in simple routing, all trees together."""
-    return sum(len(tree.graph) - 1 if tree.name == SHARED else tree.level[broker] for tree in trees)
+    return sum(len(tree.graph) - 1 if tree.shared else tree.level[broker] for tree in trees)
 
 
 def reaches(tree: Tree, broker: int, sends_to: str) -> tuple[list[int], list[int]]:
@@ -102,11 +123,11 @@ def reaches(tree: Tree, broker: int, sends_to: str) -> tuple[list[int], list[int
     parent, everybody = tree.towards_root(broker), tree.neighbours(broker)
     if sends_to == "nobody":
         return [], everybody
-    if tree.name != SHARED:  # all events come from the root, so only the way to it matters
+    if not tree.shared:  # all events come from the root, so only the way to it matters
         return parent, []
     return (parent, parent) if sends_to == "root" else (everybody, [])
 
 
-def _rooted(name: int, root: int, graph: nx.Graph) -> Tree:
+def rooted(name: int, root: int, graph: nx.Graph) -> Tree:
     parent = dict(nx.bfs_predecessors(graph, root))
     return Tree(name, graph, parent, dict(nx.single_source_shortest_path_length(graph, root)))

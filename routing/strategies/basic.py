@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covering.stats import Asked
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
 from routing.filter import Filter
 
@@ -41,7 +42,7 @@ class Identity(LinkStrategy):
         del self._by_key[self._key(filter)]
 
     def find_cover(self, subscription: int, filter: Filter) -> Search:
-        return Search(self._by_key.get(self._key(filter)), probes=1, asked=((*self.charged_as, 1, 1, 1),))
+        return Search(self._by_key.get(self._key(filter)), probes=1, asked=(Asked(*self.charged_as, 1, 1, 1),))
 
     def _key(self, filter: Filter) -> object:
         return (filter.key, group_of(self.options, filter))

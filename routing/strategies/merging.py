@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covering.hulls import best_partner, unasked, volume
-from covering.stats import footprint, pages_and_trips
+from covering.stats import Asked, footprint, pages_and_trips
 from covering.subtraction import PIECES
 from routing.contract import RoutingOptions, Search, group_of
 from routing.filter import Filter
@@ -49,7 +49,7 @@ class Merging(Covering):
         self._fills = np.empty(16)
         self._labels = np.empty(16, dtype=np.int64)
         self._label_of: dict[object, int] = {}  # only filters of one residue and group can merge
-        self.partners: list[tuple[str, int, int, int]] = []  # the searches for a partner, as Search.asked has them
+        self.partners: list[Asked] = []  # the searches for a partner, as Search.asked has them
 
     def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> None:
         return None  # each may lead to a merger
@@ -84,8 +84,8 @@ class Merging(Covering):
     def find_partner(self, filter: Filter, filled: float) -> tuple[int, float] | None:
         """The sent entry that merges best with `filter`, and the volume that the merger fills."""
         size = len(self._ids)
-        pages, trips = pages_and_trips(size, *footprint("boxes", len(filter.box)))
-        self.partners.append((*self.charged_as, size, pages, trips))
+        pages, trips = pages_and_trips(size, 0, *footprint("boxes", len(filter.box)))
+        self.partners.append(Asked(*self.charged_as, size, pages, trips))
         row, union = best_partner(
             filter.box,
             filled,
@@ -191,6 +191,9 @@ class MergingLedger(LinkLedger):
             # Beyond PIECES nothing is known; what the bound was computed from differs by rounding.
             assert pieces in (0, PIECES) or waste <= self.strategy.options.merge_waste + 1e-9, "too much waste"
         assert not self.mergers & self.suppressed.keys(), "a merger never counts as a subscription"
+
+
+Merging.ledger = MergingLedger
 
 
 def _hull(a: Filter, b: Filter) -> Filter:

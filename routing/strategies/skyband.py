@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covering.dominators import DominatingPoints
 from covering.scan import ScanIndex
-from covering.stats import footprint, pages_and_trips
+from covering.stats import Asked, footprint, pages_and_trips
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
 from routing.filter import Filter
 from routing.rank import Rank
@@ -52,7 +52,7 @@ class Skyband(LinkStrategy):
         while len(found) < self.k and looked < len(self._sent):
             more, looked = self._sent.first(subscription, point, group, self.k - len(found), looked)
             found += more if not self._partial else [s for s in more if self._implied(s, filter)]
-        work = ((EXACT_SCAN, looked, *pages_and_trips(looked, *self._per_page)),)
+        work = (Asked(EXACT_SCAN, looked, *pages_and_trips(looked, 0, *self._per_page)),)
         if len(found) < self.k:
             return Search(None, probes=looked, asked=work)
         return Search(found[0], probes=looked, asked=work, others=tuple(found[1:]))

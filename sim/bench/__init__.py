@@ -4,8 +4,8 @@ A module listed here has `run(quick, progress) -> rows` (a list of dicts, one pe
 `verdicts(rows) -> rows` (what was aimed at, what was measured, whether it was met). Modules are imported
 only when used: peers and compiled kernels are slow to load.
 
-covering (with covering_approximate)     topk: intervals, boxes; sparse: expressions, places
-engines: transport, first_use, engine_speed, events     spark
+covering (with covering_approximate, covering_lookups)     spark; sweeps: of tiny runs
+topk: intervals, boxes; sparse: expressions, places        engines: transport, first_use, engine_speed, events
 *_peers: what one would use instead      timing: how times are measured      spark_trace: a made-up sweep
 """
 
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, str] = {
     "engine": "sim.bench.engines",
     "spark": "sim.bench.spark",
     "sparse": "sim.bench.sparse",
+    "sweeps": "sim.bench.sweeps",
     "topk": "sim.bench.topk",
 }
 

@@ -6,7 +6,8 @@ the least of several repeats, the methods of one case measured in turn within ea
 machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
 
 Every method must give the right found / not found on every query that it is timed on: a speed-up cannot change
-answers. Methods that may miss have rows of their own (covering_approximate.py).
+answers. Methods that may miss have rows of their own (covering_approximate.py), and so have
+lookups in stores of sorted keys (covering_lookups.py).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any
 import numpy as np
 
 import covering
-from sim.bench import Progress, Row, covering_approximate
+from sim.bench import Progress, Row, covering_approximate, covering_lookups
 from sim.bench.covering_peers import LIBRARIES, PEERS, Ours
 from sim.bench.timing import timed
 from sim.workloads.boxes import WORKLOADS, Boxes, adversarial, split_queries
 
-EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
+OURS = ("packed", "kdtree", "bigmin", "quadtree", "auto")
 SIZE, LARGE = 100_000, 1_000_000  # entries; the libraries would take minutes to build the larger size
 REPEATS = 5
 QUERIES = 500
@@ -34,6 +35,11 @@ _FEW_CALLS = 5
 FINE_REPEATS = 21
 _LEAST_QUERIES = 10  # a workload with fewer queries of a kind gets no row
 _SECONDS_PER_REPEAT = 0.02  # slow methods answer fewer of the queries
+
+
+def exact() -> tuple[str, ...]:
+    """Our exact methods, and those of plug-ins."""
+    return (*OURS, *(name for name in covering.METHODS.written if not covering.may_miss(name, 0.0, {})))
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
@@ -52,7 +58,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
             rows += _mixed(workload, SIZE, d)
         progress(f"adversarial, d = {d}")
         rows += _adversarial(SIZE, d)
-    return rows + covering_approximate.rows(quick, progress)
+    return rows + covering_approximate.rows(quick, progress) + covering_lookups.rows(quick, progress)
 
 
 def _static(workload: str, n: int, d: int) -> list[Row]:
@@ -60,7 +66,7 @@ def _static(workload: str, n: int, d: int) -> list[Row]:
     stored = WORKLOADS[workload](n, d, rng)
     queries = split_queries(stored, WORKLOADS[workload](4000, d, rng), QUERIES)
     built: dict[str, tuple[Any, float]] = {}
-    for name in (*(peer for peer in PEERS if n <= SIZE or peer not in LIBRARIES), *EXACT):
+    for name in (*(peer for peer in PEERS if n <= SIZE or peer not in LIBRARIES), *exact()):
         with suppress(ImportError):  # a peer that is not installed is left out
             built[name] = timed(partial(PEERS.get(name, partial(Ours, name)), stored))
     rows = []
@@ -104,7 +110,7 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
             turn(name)
     # auto and our best method differ by tenths of a microsecond, and the machine has slow seconds. So auto and the
     # methods close to the best take more turns, and auto is compared with the best of the same round.
-    others = [name for name in EXACT if name != "auto"]
+    others = [name for name in exact() if name != "auto"]
     close = [n for n in others if any(took[n] < 2 * min(took[o] for o in others) for took in (single, batch))]
     rounds = [np.array(turn("auto")) / np.min([turn(name) for name in close], axis=0) for _ in range(FINE_REPEATS)]
     auto_to_best = np.median(rounds, axis=0)
@@ -144,7 +150,7 @@ def _mixed(workload: str, n: int, d: int) -> list[Row]:
     kinds = rng.integers(0, 4, operations)
     victims = rng.permutation(n).tolist()
     rows: list[Row] = []
-    for name in ("scan", *EXACT):
+    for name in ("scan", *exact()):
         index = covering.create(name, [[0, 1]] * d)
         index.add_many(np.arange(n), stored[:n])
         index.find_cover(asked[0])
@@ -170,7 +176,7 @@ def _mixed(workload: str, n: int, d: int) -> list[Row]:
 def _adversarial(n: int, d: int) -> list[Row]:
     stored, asked = adversarial(n, d, np.random.default_rng([n, d, 2]))
     built: dict[str, tuple[Any, float]] = {"scalar-scan": (PEERS["scalar-scan"](stored), 0.0)}
-    built |= {name: (Ours(name, stored), 0.0) for name in EXACT}
+    built |= {name: (Ours(name, stored), 0.0) for name in exact()}
     return [row | {"case": "adversarial"} for row in _measure("uncovered", "adversarial", n, d, asked, built)]
 
 
@@ -182,7 +188,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
         cells: dict[str, list[float]] = {}
         for row in rows:
             wanted = row["case"] == case and row["n"] <= SIZE and row["d"] <= most_d and row.get(key) is not None
-            if wanted and str(row["method"]).split(" ")[0] in EXACT:
+            if wanted and str(row["method"]).split(" ")[0] in exact():
                 cells.setdefault(f"{row['workload']}, d = {row['d']}", []).append(row[key])
         return [(max(ratios), where) for where, ratios in cells.items()]
 

@@ -60,11 +60,13 @@ def _sent(boxes: Boxes) -> Boxes:
 def _compared(case: str, workload: str, stored: Boxes, asked: Boxes) -> list[Row]:
     n, d = stored.shape[:2]
     indexes = {}
-    for name, epsilon, options in METHODS:
+    yours: Any = ((name, 0.0, {}) for name in covering.METHODS.written if covering.may_miss(name, 0.0, {}))
+    for name, epsilon, options in (*METHODS, *yours):
         parameter = f"ε = {epsilon}" if epsilon else " ".join(f"{key} = {value}" for key, value in options.items())
         index = covering.create(name, [[0, 1]] * d, epsilon, **options)
         index.add_many(np.arange(n), stored)
-        indexes[f"{name} {parameter}" if parameter else EXACT] = index
+        shown = name if name in covering.METHODS.written else EXACT
+        indexes[f"{name} {parameter}" if parameter else shown] = index
     hits, work = {}, {}
     for name, index in indexes.items():
         answers = index.find_cover_many(asked)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.spark.records import times_and_preloads
 from broker import trace
 from broker.trace.buckets import WORK_UNIT
 from broker.trace.schema import CLIENT, NOBODY, SCHEMAS, to_table
@@ -85,6 +86,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "simple_entries": tables["operations"].num_rows * (BROKERS - 1),
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
         "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),
+        **times_and_preloads(tables["publications"], tables["operations"]),
         "deliveries": tables["deliveries"].num_rows, "finished": 1e6, "wall_seconds": 1.0,
         "judged_share": 1.0, "file_digests": None,
     }  # fmt: skip
@@ -118,13 +120,15 @@ def _control(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
 def _decisions(rng: np.random.Generator, count: int, parent: Any, asked: bool) -> pa.Table:
     broker, neighbour = _links(rng, count, parent, 0.0)
     outcome = rng.choice(len(_CHECKS), count, p=[0.35, 0.55, 0.07, 0.03]).astype(np.int8)
-    covered = (outcome == 1) | (rng.random(count) < 0.05)
+    covered, audited = (outcome == 1) | (rng.random(count) < 0.05), rng.random(count) < 0.1
     return to_table("decisions", {
         "time": np.sort(rng.random(count)) * 1e6, "broker": broker, "neighbour": neighbour,
         "tree": np.full(count, -1), "subscription": _rising(count, 15), "operation": _rising(count, 15),
         "outcome": pa.DictionaryArray.from_arrays(outcome, _CHECKS.tolist()),
         "witness": np.where(outcome == 1, rng.integers(0, 1000, count), NOBODY),
         "probes": rng.geometric(0.05, count), "cubes": rng.geometric(0.2, count), "runs": rng.geometric(0.3, count),
+        "candidates": rng.geometric(0.1, count), "bits": rng.integers(1, 5, count),
+        "audited": audited.astype(np.int64), "past_stop": audited * rng.geometric(0.05, count),
         "volume": np.where(rng.random(count) < 0.3, 1.0, rng.random(count)), "capped": rng.random(count) < 0.01,
         "exact": pa.array(covered, mask=None if asked else outcome != 1), "at_home": rng.random(count) < 0.1,
         "pages": rng.integers(0, 40, count),

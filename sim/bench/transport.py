@@ -14,7 +14,7 @@ from typing import Any
 
 import simpy
 
-from broker.transport import Link, Server
+from broker.transport import Clock, Link, Server
 from sim.bench import Progress, Row, verdict
 from sim.bench.timing import timed
 
@@ -35,7 +35,7 @@ class Token:
 
 def naive(tokens: int, hops: int, service: float) -> tuple[int, float]:
     """Messages processed and the simulated time when the last one was."""
-    env = simpy.Environment()
+    env = Clock()
     inboxes = [simpy.Store(env) for _ in range(BROKERS)]
     processed = 0
 
@@ -62,7 +62,7 @@ def naive(tokens: int, hops: int, service: float) -> tuple[int, float]:
 
 
 def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
-    env = simpy.Environment()
+    env = Clock()
     links: list[Link[Token]] = []
     processed = 0
 

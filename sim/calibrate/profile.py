@@ -12,7 +12,7 @@ import numpy as np
 
 import topk
 from broker.trace.disk import replaced_file, writing
-from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
+from broker.work import MATCHER, MESSAGE, TABLES, search_keys
 from coverlay import CoverlayError, __version__, quoted, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
@@ -30,38 +30,46 @@ def chosen(methods: str | None) -> tuple[list[str], dict[str, list[str]]]:
     """Which searches and matchers to measure: the usual ones, all, or a list separated by commas."""
     known = {kind: topk.methods(kind) for kind in topk.KINDS}
     if methods == "all":
-        return search_names(), known
+        return list(search_keys()), known
     if methods is None:
-        return search_names(), {kind: _usual(kind) for kind in topk.KINDS}
+        return list(search_keys()), {kind: _usual(kind) for kind in topk.KINDS}
     wanted = [name.strip() for name in methods.split(",")]
-    every = {*search_names(), *(name for names in known.values() for name in names)}
+    every = {*search_keys(), *(name for names in known.values() for name in names)}
     for name in wanted:
         if name not in every:
             raise unknown_name("method to calibrate", name, sorted(every))
-    return [n for n in search_names() if n in wanted], {
+    return [n for n in search_keys() if n in wanted], {
         kind: [name for name in names if name in wanted] for kind, names in known.items()
     }
 
 
-def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
-    """Everything that a profile has, for these methods."""
+def calibrate(methods: str | None, progress: Progress, plugged: Sequence[str] = ()) -> list[Fitted]:
+    """Everything that a profile has, for these methods; those of plug-ins, if there are any, are always measured."""
     names, wanted = chosen(methods)
+    names += [name for name in search_keys() if name in plugged and name not in names]
+    for kind, some in wanted.items():
+        some += [name for name in topk.methods(kind) if name in plugged and name not in some]
     found = messages(progress) + tables(progress) + searches(names, progress)
     for kind, some in wanted.items():
         found += matchers(kind, some, progress)
     return found
 
 
-# By the first part of a name: the keys of the coefficients, and what they are for in words, None where not shown.
-COEFFICIENTS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...]]] = {
-    "message": (MESSAGE, ("to receive", None, "per byte sent", "per result served")),
-    "tables": (
-        TABLES,
-        ("per table asked", "per entry compared"),
-    ),
-    "covering": (SEARCH, ("", "per probe")),
-    "matching": (MATCHER, ("", "per entry", "per node")),
+# By the first part of a name: the keys of the coefficients; those of searches depend on the method.
+_KEYS = {"message": MESSAGE, "tables": TABLES, "matching": MATCHER}
+# By the first part of a name: what coefficients are for in words; those without words are not shown.
+_WORDS = {
+    "message": {"control": "to receive", "byte": "per byte sent", "result": "per result served"},
+    "tables": {"table": "per table asked", "entry": "per entry compared"},
+    "covering": {"check": "", "probe": "per probe", "candidate": "per candidate"},
+    "matching": {"query": "", "entry": "per entry", "node": "per node"},
 }
+
+
+def _coefficients(item: Fitted) -> dict[str, float]:
+    part, _, name = item.name.partition(".")
+    keys = search_keys()[name] if part == "covering" else _KEYS[part]
+    return dict(zip(keys, item.values, strict=True))
 
 
 def to_profile(found: Sequence[Fitted]) -> str:
@@ -76,16 +84,16 @@ def to_profile(found: Sequence[Fitted]) -> str:
     for item in found:
         held_out = f", a held-out workload is predicted at {item.held_out:.2f} of its time"
         told = "" if np.isnan(item.held_out) else held_out
-        keys, _ = COEFFICIENTS[item.name.split(".")[0]]
         lines.append(f"[{item.name}]  # fits within {item.error:.0%} on average{told}")
-        lines += [*(f"{key} = {value:.4g}" for key, value in zip(keys, item.values, strict=True)), ""]
+        lines += [*(f"{key} = {value:.4g}" for key, value in _coefficients(item).items()), ""]
     return "\n".join(lines)
 
 
 def in_words(item: Fitted) -> str:
     """As in: covering.kdtree: 0.4 µs + 1.1 ns per probe."""
-    values = zip(item.values, COEFFICIENTS[item.name.split(".")[0]][1], strict=False)
-    parts = [f"{_time(v)} {unit}".strip() for v, unit in values if unit is not None and (v or not unit)]
+    words = _WORDS[item.name.split(".")[0]]
+    told = [(value, words[key]) for key, value in _coefficients(item).items() if key in words]
+    parts = [f"{_time(value)} {unit}".strip() for value, unit in told if value or not unit]
     return f"{item.name}: {' + '.join(parts)}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,10 +54,10 @@ def checked_limit(limit: float) -> float:
     return limit
 
 
-def prepare(experiment: str, settings: Iterable[str]) -> Plan:
+def prepare(experiment: str, settings: Iterable[str], plugins: Sequence[str] = ()) -> Plan:
     """The plan of the first round, with notes about what the search changes in the experiment."""
     given = list(settings)
-    base = plans.load(experiment, given)
+    base = plans.load(experiment, given, plugins)
     first = base.runs[0].experiment
     for run in base.runs:
         _refuse_unlimited(run)
@@ -74,7 +74,7 @@ def prepare(experiment: str, settings: Iterable[str]) -> Plan:
         notes.append("the recorded times of the events are scaled to each rate; arrivals.publishing changes that")
     if RATE in base.data.get("sweep", {}) or "publish_rate" in base.data.get("arrivals", {}):
         notes.append(f"{RATE} is what is searched for: the rates of the experiment do not count")
-    made = plans.load(experiment, [*given, *changes])
+    made = plans.load(experiment, [*given, *changes], plugins)
     return replace(made, notes=(*made.notes, *notes))
 
 

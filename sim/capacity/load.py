@@ -1,7 +1,7 @@
 """What one run says about its rate: latency, and the queue that has most to do.
 
 The search has to know this before it chooses the next rates, so it is read from the trace of the run and not from the
-aggregation of all. p50 and p99 are those of analysis/spark/metrics/delivery.py to the last digit, and the load of the
+aggregation of all. p50 and p99 are those of analysis/spark/metrics/durations.py to the last digit, and the load of the
 busiest broker is `event_load` of analysis/spark/metrics/service.py:
 
     load = time that its messages take ÷ time from the first publication to the last
@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.spark.metrics.counts import percentile
 from analysis.spark.traces import Run, open_run
 from broker.messages import HEADER_BYTES
-from broker.trace.buckets import WORK_UNIT, in_units
+from broker.trace.buckets import WORK_UNIT, in_units, middle_of
 from broker.trace.schema import CLIENT, QUEUE_FULL
 from coverlay import CoverlayError
 
@@ -80,11 +79,13 @@ def load_of(folder: Path, attributes: int) -> Load:
     if not period > 0:
         raise CoverlayError("a rate needs at least two events, published at different times")
     rows, rest = run.read("deliveries"), run.read("deliveries_rest")
-    buckets = np.concatenate([part.column("latency_bucket").to_numpy() for part in (rows, rest)])
     counts = np.concatenate([np.ones(rows.num_rows, np.int64), rest.column("count").to_numpy()])
-    p50, p99 = (percentile(buckets, counts, percent) for percent in (50, 99))
-    if p50 is None or p99 is None:
+    if not len(counts):
         raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
+    latencies = rows.column("latency").to_numpy()
+    if rest.num_rows:  # of what sampling left out only the bucket is known
+        latencies = middle_of(np.concatenate([part.column("latency_bucket").to_numpy() for part in (rows, rest)]))
+    p50, p99 = (_nearest_rank(latencies, counts, percent) for percent in (50, 99))
     control = _columns(run, "control")
     meanwhile = (control["sent"] >= published.min()) & (control["sent"] <= published.max())
     control = {name: values[meanwhile] for name, values in control.items()}
@@ -120,6 +121,12 @@ def load_of(folder: Path, attributes: int) -> Load:
     per_event, took = served / len(np.unique(events["event"])), work / max(served, 1)
     drawn, made = 1000 * tried / period, int(counts.sum())
     return Load(p50, p99, work / period, where, shares, per_event, took, dropped, period, tried, drawn, made)
+
+
+def _nearest_rank(values: NDArray[np.float64], counts: NDArray[np.int64], percent: int) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(counts[order])
+    return float(values[order[np.searchsorted(100 * reached, percent * reached[-1])]])
 
 
 def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:

@@ -12,11 +12,12 @@ import json
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def _described(registry: Mapping[str, Any]) -> Rows:
-    files = Counter(entry.__module__ for entry in registry.values())
-    return [(name, _sentence(entry, files[entry.__module__] == 1)) for name, entry in registry.items()]
+    """Of ours: those of plug-ins are not kept."""
+    plugged = getattr(registry, "written", {})
+    ours = {name: entry for name, entry in registry.items() if name not in plugged}
+    files = Counter(entry.__module__ for entry in ours.values())
+    return [(name, _sentence(entry, files[entry.__module__] == 1)) for name, entry in ours.items()]
 
 
 def _sentence(entry: Any, alone: bool) -> str:
@@ -52,6 +56,20 @@ def _matchers() -> Rows:
     rows = []
     for kind in ("boxes", "predicates", "places"):
         rows += [(name, f"{kind}: {text}") for name, text in _described(topk.registry(kind))]
+    return rows
+
+
+def _covering() -> Rows:
+    """What an ε of each method is a share of, and the store of sorted keys that it can live in."""
+    from covering import METHODS
+
+    shares, rows = {"volume": "of the volume left out", "covers": "of the covers missed"}, []
+    for name, text in _described(METHODS):
+        method = METHODS[name]
+        facts = [f"ε: share {shares[method.epsilon_of]}"] if method.takes_epsilon else []
+        if store := method([[0.0, 1.0]], 0.1 if method.takes_epsilon else 0.0).store:
+            facts.append(f"lives on sorted keys: {store}")
+        rows.append((name, f"{text} [{'; '.join(facts)}]" if facts else text))
     return rows
 
 
@@ -77,7 +95,7 @@ def _metrics() -> Rows:
 LISTS: dict[str, Callable[[], Rows]] = {
     "topologies": _registry("routing.overlay.graph", "OVERLAYS"),
     "strategies": _registry("routing.strategies", "STRATEGIES"),
-    "covering": _registry("covering", "METHODS"),
+    "covering": _covering,
     "matchers": _matchers,
     "workloads": _workloads,
     "experiments": _experiments,
@@ -85,13 +103,41 @@ LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
-def listed(what: str) -> Rows:
-    """The rows of a list."""
-    return [(name, text) for name, text in _kept(what, LISTS[what])]
+GROUPS = {  # list → the group of plug-ins in it, see sim/plugins.py
+    "topologies": "overlays", "strategies": "routing", "covering": "covering", "matchers": "topk",
+    "workloads": "workloads",
+}  # fmt: skip
 
 
-def settings() -> list[Setting]:
-    """The keys of experiment files."""
+def listed(what: str, plugins: Sequence[str] = ()) -> Rows:
+    """The rows of a list: ours, those of these plug-ins, and those that installed packages announce."""
+    ours = [(name, text) for name, text in _kept(what, LISTS[what])]
+    return [*ours, *_yours(GROUPS[what], plugins)] if what in GROUPS else ours
+
+
+def _yours(group: str, named: Sequence[str]) -> Rows:
+    announced = entry_points(group=f"coverlay.{group}")
+    rows = {point.name: f"yours, {point.module}" for point in announced}  # not imported: a broken one breaks nobody
+    if named:
+        from sim import plugins
+
+        for name in named:
+            plugins.load(name)
+        for of, _, name, written in plugins.registered():
+            if of == group:
+                rows[name] = f"yours, {plugins.source_of(written)}: {_sentence(written, False)}"
+    return list(rows.items())
+
+
+def settings(plugins: Sequence[str] = ()) -> list[Setting]:
+    """The keys of experiment files, with the options of these plug-ins."""
+    if plugins:
+        from sim.experiment.keys import settings as all_keys
+        from sim.plugins import load
+
+        for name in plugins:
+            load(name)
+        return all_keys()
 
     def rows() -> list[Any]:
         from sim.experiment.keys import settings

@@ -22,14 +22,14 @@ def list_names(options: argparse.Namespace) -> int:
         OUT.print(f"{what}:", style="bold")
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)
-        for name, text in listed(what):
+        for name, text in listed(what, options.plugins):
             grid.add_row(Text(f"  {name}"), Text(text))
         OUT.print(grid)
     return 0
 
 
 def keys(options: argparse.Namespace) -> int:
-    chosen = choose(settings(), options.section)
+    chosen = choose(settings(options.plugins), options.section)
     if options.format == "json":
         OUT.print_json(json.dumps([asdict(setting) for setting in chosen]), ensure_ascii=False)
     elif options.format == "markdown":
@@ -40,6 +40,28 @@ def keys(options: argparse.Namespace) -> int:
             shown = [[f"  {s.key}", s.type, s.default, s.unit, s.in_words] for s in rows]
             print_table(["  key", "type", "default", "unit", "meaning"], shown)
     return 0
+
+
+def check_plugin(options: argparse.Namespace) -> int:
+    from sim.checks import results
+    from sim.plugins import explained
+
+    checked, failed = 0, 0
+    with explained():
+        for found in results(options.plugin, options.only, options.case, options.thorough):
+            checked, failed = checked + 1, failed + (not found.holds)
+            cases = "1 case" if found.cases == 1 else f"{found.cases:,} cases"
+            what = f"{found.method:16} {found.check:10}"
+            if found.failed is None:
+                say(f"{what} {cases}, {found.seconds:.1f} s: holds")
+                continue
+            say(f"{what} case {found.failed}: FAILS")
+            again = f"coverlay check-plugin {options.plugin} --only {found.check} --case {found.failed}"
+            said = [found.message, *(["the smallest example:"] if found.example else []), *found.example]
+            for line in [*said, f"{found.where + '; ' if found.where else ''}again: {again}"]:
+                say(f"    {line}")
+    say(f"{failed} of {checked} checks fail" if failed else f"all {checked} checks hold")
+    return 1 if failed else 0
 
 
 def init(options: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ from typing import NoReturn
 from analysis.report.thresholds import Thresholds
 from coverlay import CoverlayError, __version__, brief, quoted, refuse_other_systems
 from sim.bench import BENCHMARKS
-from sim.cli import looking, verbs
+from sim.cli import comparing, looking, verbs
 from sim.cli.lists import LISTS
 from sim.reproduce import DOCUMENTS
 
@@ -44,6 +44,10 @@ capacity mine.toml --p99 50 --set arrivals.publishing=bursty --set arrivals.burs
 capacity mine.toml --p99 50 --set 'sweep."matching.method"=["scan", "auto"]'"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
+COMPARE_EXAMPLES = """compare out/old out/new
+compare before=out/old after=out/new --metrics entries,latency_p99
+compare out/old out/new --expect-equal
+compare out/demo --by routing.mode"""
 TABLES_EXAMPLES = """tables out/demo
 tables out/demo --broker b3 --at 500
 tables out/demo --subscription 42 --broker b3
@@ -52,8 +56,11 @@ INIT_EXAMPLES = """init
 init --overlay star --brokers 20 --strategy merging --out mine.toml
 init --overlay net.graphml --subscriptions subs.csv --events events.csv"""
 
-VERBS = {"list": "list_names"}  # verbs whose function has another name
-COMPILING = ("demo", "run", "capacity", "report", "reproduce", "bench", "calibrate", "explain", "tables")  # run kernels
+WIDE = "print every column of the table, however wide"
+VERBS = {"list": "list_names", "check-plugin": "check_plugin"}  # verbs whose function has another name
+COMPILING = (  # run kernels
+    "demo", "run", "capacity", "report", "reproduce", "bench", "calibrate", "explain", "tables", "check-plugin",
+)  # fmt: skip
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -83,9 +90,13 @@ def parser() -> argparse.ArgumentParser:
         epilog = "examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n"))
         made = commands.add_parser(name, help=help, description=said, epilog=epilog, formatter_class=_Help)
         called = VERBS.get(name, name)
-        made.set_defaults(verb_function=getattr(verbs, called, None) or getattr(looking, called))
+        made.set_defaults(
+            verb_function=next(
+                getattr(module, called) for module in (verbs, looking, comparing) if hasattr(module, called)
+            )
+        )
         if folder:
-            made.add_argument("folder", type=Path, metavar="DIR", help="the --out folder of `coverlay run`")
+            made.add_argument("folder", type=_folder, metavar="DIR", help="the --out folder of `coverlay run`")
         return made
 
     demo = verb("demo", "a small experiment end to end: simulate, aggregate on Spark, table, report", "demo")
@@ -105,6 +116,8 @@ def parser() -> argparse.ArgumentParser:
     analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo", folder=True)
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
 
+    analyze.add_argument("--wide", action="store_true", help=WIDE)
+
     report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
     keeps = f"least share of the saving with which approximation pays ({Thresholds.keeps:g})"
     report.add_argument("--keeps", type=_share, help=keeps)
@@ -115,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--into", type=Path, metavar="FILE", help=into)
 
     said = "regenerate a source document's tables and figures, with a verdict per claim"
-    add = verb("reproduce", said, "reproduce icdcs07\nreproduce all --quick").add_argument
+    add = verb("reproduce", said, "reproduce icdcs07\nreproduce all --quick\nreproduce --judge").add_argument
     add("document", nargs="?", choices=[*sorted(DOCUMENTS), "all"], help="which document, or all of them")
     add("--figures", metavar="NAMES", help="only these figures, separated by commas; a wrong name lists them all")
     add("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
@@ -123,29 +136,48 @@ def parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=out, metavar="DIR", help=files)
     add("--resume", action="store_true", help="do not repeat what was measured before, in DIR or in the ledger")
     add("--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)")
+    add("--seed", type=_positive, metavar="S", default=1, help="the first data set: S, S + 1, … (default: 1)")
     timed = "with --resume: repeat what was timed under a higher load average"
     add("--most-load", type=float, metavar="LOAD", help=timed)
     add("--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json")
-    add("--ledger", type=Path, metavar="DIR", help="keep claims.json, reproduction.md and measured points there")
+    judge = "measure nothing: every verdict from the points that ship; status 1 if the ledger has others"
+    add("--judge", action="store_true", help=judge)
+    add(
+        "--ledger",
+        type=Path,
+        metavar="DIR",
+        help="keep claims.json, reproduction.md and points there; --judge: mend them there",
+    )
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
     bench.add_argument("family", choices=[*sorted(BENCHMARKS), "all"], help="what to measure, or all of it")
     bench.add_argument("--quick", action="store_true", help="smaller sizes")
     bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
+    _plugin_option(bench)
 
     said = 'measure what work costs on this machine, for broker.service = { kind = "work", profile = FILE }'
     calibrate = verb("calibrate", said, "calibrate --out here.toml")
     calibrate.add_argument("--out", type=Path, metavar="FILE", help="file for the profile (default: only print it)")
     methods = "searches and matchers, separated by commas, or all (default: the usual ones)"
     calibrate.add_argument("--methods", metavar="LIST", help=methods)
+    _plugin_option(calibrate)
 
     listing = verb("list", "what there is to choose from", "list\nlist experiments")
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
+    _plugin_option(listing)
 
     keys = verb("keys", "every key of an experiment file: type, default, unit, meaning", "keys\nkeys covering")
     keys.add_argument("section", nargs="?", metavar="SECTION", help="one section or key only (default: all)")
     formats = ("text", "json", "markdown")
     keys.add_argument("--format", choices=formats, default="text", help="output format (default: text)")
+    _plugin_option(keys)
+
+    said = "does a method of your own do what ours do? runs the checks that ours pass"
+    checking = verb("check-plugin", said, "check-plugin mine.py\ncheck-plugin mine.py --only extremes --case 41")
+    checking.add_argument("plugin", metavar="FILE", help="the file or installed module")
+    checking.add_argument("--only", metavar="CHECK", help="one check only")
+    checking.add_argument("--case", type=int, metavar="N", help="with --only: this case only")
+    checking.add_argument("--thorough", action="store_true", help="ten times as many cases")
 
     init = verb("init", "write a commented experiment file to start from", INIT_EXAMPLES)
     add, out = init.add_argument, Path("experiment.toml")
@@ -156,7 +188,7 @@ def parser() -> argparse.ArgumentParser:
     add("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
     add("--events", metavar="N-or-FILE", help="how many, or your own file")
     add("--strategy", metavar="NAME", help="a strategy of `coverlay list strategies`")
-    add("--epsilon", type=float, metavar="E", help="ε of an approximate search for covers")
+    add("--epsilon", type=float, metavar="E", help="share of the search region that a search for covers leaves out")
     _settings_option(init)
     add("--force", action="store_true", help="replace an existing file")
 
@@ -167,6 +199,23 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
     explain.add_argument("--subscription", metavar="S", help="a number or id: follow the event towards it")
     explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
+
+    compare = verb("compare", "what differs between results, paired by seed, with intervals", COMPARE_EXAMPLES)
+    add = compare.add_argument
+    add("results", nargs="+", metavar="[NAME=]DIR", help="output folders; the first is the baseline")
+    add("--by", metavar="KEY", help="compare the values of one swept key inside one folder")
+    add("--metrics", metavar="LIST", help="metrics to show, separated by commas (default: those that usually matter)")
+    equal = "status 1 if a run differs: in its trace (default), or in a metric"
+    add("--expect-equal", nargs="?", choices=("traces", "metrics"), const="traces", help=equal)
+    add("--out", type=Path, default=Path("out/compare"), metavar="DIR", help="for compare.csv and compare.html")
+
+    said = "charts for a paper, one file per chart and format, with captions"
+    figures = verb("figures", said, "figures out/demo --format pdf,svg --width 84mm --out paper", folder=True)
+    add = figures.add_argument
+    add("--format", default="pdf,svg,png", metavar="LIST", help="of pdf, svg, png, csv (default: pdf,svg,png)")
+    add("--width", default="3.3in", metavar="W", help="of a column, e.g. 84mm (default: 3.3in)")
+    add("--metrics", metavar="LIST", help="metrics to draw, separated by commas (default: those that answer)")
+    add("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to write (default: figures)")
 
     tables = verb("tables", "routing tables: which subscription is held where, and why", TABLES_EXAMPLES, folder=True)
     tables.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
@@ -179,18 +228,25 @@ def parser() -> argparse.ArgumentParser:
 
 def _run_options(command: argparse.ArgumentParser, out: str | None, otherwise: str = "out/NAME") -> None:
     add, folder = command.add_argument, f"output folder (default: {out or otherwise})"
-    add("--out", type=Path, default=out and Path(out), metavar="DIR", help=folder)
+    add("--out", type=_folder, default=out and Path(out), metavar="DIR", help=folder)
     _settings_option(command)
     cores, jobs = os.cpu_count() or 1, "runs at the same time (default: all cores)"
     add("--jobs", type=_positive, default=cores, metavar="N", help=jobs)
     add("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
     add("--force", action="store_true", help="run even what is predicted to be too large")
     add("--resume", action="store_true", help="keep the runs that are complete already")
+    add("--wide", action="store_true", help=WIDE)
+    _plugin_option(command)
 
 
 def _settings_option(command: argparse.ArgumentParser) -> None:
     said = "change a setting, e.g. covering.epsilon=0.1; may be repeated"
     command.add_argument("--set", action="append", default=[], dest="settings", metavar="key=value", help=said)
+
+
+def _plugin_option(command: argparse.ArgumentParser) -> None:
+    said = "a file or installed module with methods of your own (docs/plugins.md); may be repeated"
+    command.add_argument("--plugin", action="append", default=[], dest="plugins", metavar="FILE", help=said)
 
 
 def _number(text: str, kind: type[float], least: float, most: float, allowed: str) -> float:
@@ -202,6 +258,17 @@ def _number(text: str, kind: type[float], least: float, most: float, allowed: st
 
 def _share(text: str) -> float:
     return _number(text, float, 0, 1, "a number from 0 to 1")
+
+
+def _folder(text: str) -> Path:
+    if "://" not in text:
+        return Path(text)
+    from broker.trace.disk import folder_at  # loads numpy, which --help must not
+
+    try:
+        return folder_at(text)
+    except CoverlayError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _positive(text: str) -> float:

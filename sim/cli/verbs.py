@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from rich.table import Table
 
 from coverlay import CoverlayError, brief
 from sim.bench import ALONG, BENCHMARKS
+from sim.cli.settings_table import print_settings
 from sim.cli.terminal import OUT, cell, complain, print_table, progress, say, status
 from sim.reproduce import DOCUMENTS
 
@@ -38,14 +39,14 @@ def run(options: argparse.Namespace) -> int:
     from sim.experiment.plan import load
     from sim.experiment.sweep import run_sweep
 
-    plan = load(options.experiment, _settings(options))
+    plan = load(options.experiment, _settings(options), options.plugins)
     out = options.out = options.out or Path("out") / Path(options.experiment).stem
     started = _begin(plan, options.jobs)
     with FolderLock(out) as lock:
         with progress(f"simulating {plan.name}") as update:
             result = run_sweep(plan, out, _sweep_options(options, update), lock)
         _say_what_ran(result, started, out)
-        _report_failures(result, options.experiment, options.settings)
+        _report_failures(result, options.experiment, options.settings, options.plugins)
         if not result.outcomes and not result.kept:
             return _status(result)
         return _finish(plan, out, result, options)
@@ -58,7 +59,7 @@ def capacity(options: argparse.Namespace) -> int:
     from sim.experiment.folder_lock import FolderLock
 
     limit = checked_limit(options.p99)
-    plan = prepare(options.experiment, _settings(options))
+    plan = prepare(options.experiment, _settings(options), options.plugins)
     out = options.out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
     started = _begin(plan, options.jobs)
     complain("these are the runs at the first rate; about ten more rates follow, each chosen by the results so far")
@@ -125,7 +126,7 @@ def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held
     stories = keep(plan, out, result, held)
     for line in ("", *stories, "") if stories else ():
         say(line)
-    _aggregate(out, options.spark)
+    _aggregate(out, options.spark, options.wide)
     options.folder = out
     report(options)
     for wrong in result.wrong:
@@ -140,7 +141,7 @@ def _status(result: Any) -> int:
     return 2 if result.failures else 0
 
 
-def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
+def _report_failures(result: Any, experiment: str, settings: list[str], plugins: Sequence[str] = ()) -> None:
     """One message per cause: a bad file fails every run of a sweep in the same way."""
     causes: dict[str, list[Any]] = {}
     for failure in result.failures:
@@ -148,26 +149,27 @@ def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
     for first, *others in causes.values():
         alike = f" ({len(others)} more runs failed in the same way)" if others else ""
         complain(f"run failed: {first}{alike}", style="red")
-        complain(f"  repeat it with: {first.repeat_command(experiment, settings)}")
+        complain(f"  repeat it with: {first.repeat_command(experiment, settings, plugins)}")
 
 
-def _aggregate(folder: Path, master: str | None) -> None:
+def _aggregate(folder: Path, master: str | None, wide: bool) -> None:
     from analysis.aggregate import analyze as aggregate
 
     with status("aggregating on Spark") as update:
         summary = aggregate(folder, master, update)
-    _print_summary(summary)
+    _print_summary(summary, wide)
 
 
 def analyze(options: argparse.Namespace) -> int:
-    _aggregate(options.folder, options.master)
+    _aggregate(options.folder, options.master, options.wide)
     say(f"results: {options.folder / 'results'}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
-    from analysis.report.study import LEAST, Price, study
+    from analysis.report.places import Price
+    from analysis.report.study import LEAST, study
     from analysis.report.study_text import write_into
     from analysis.report.summary import load
     from analysis.report.thresholds import Thresholds
@@ -196,27 +198,22 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_summary(summary: Any) -> None:
+def _print_summary(summary: Any, wide: bool = False) -> None:
     from analysis.report import shown_settings
     from analysis.report.advisor import advise
-    from analysis.report.page import said_first
-    from analysis.report.sentences import NO_PROCESSING, without_processing
+    from analysis.report.page import begin
     from analysis.report.study_grid import in_text
     from analysis.report.study_words import MANY, sentence
-    from analysis.report.table import QUOTED_METRICS, table, table_metrics
+    from analysis.report.truth import NO_PROCESSING, about_truth, without_processing
 
-    findings, answered, sentences = said_first(summary)
-    cases = findings.cases
+    begun = begin(summary)
+    cases = begun.cases
     if len(cases) > MANY:
         for headers, rows in in_text(cases):
             print_table(headers, rows)
     else:
-        points = shown_settings.rows(summary, cases)
-        shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS, points)
-        print_table(list(shown.headers), [list(row) for row in shown.rows])
-        if left := shown_settings.left_out(summary, points):
-            say(left)
-    for line in sentences:
+        print_settings(begun, shown_settings.rows(summary, cases), wide)
+    for line in (*map(str, begun.answer.sentences), *begun.overloaded(), about_truth(summary)):
         say(line)
     found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
@@ -239,6 +236,8 @@ def reproduce(options: argparse.Namespace) -> int:
     from sim.reproduce.points import ship_points
 
     documents = sorted(DOCUMENTS)
+    if options.judge:
+        return _judge(options, documents)
     if options.document is None and options.compare is None and options.ledger is None:
         raise CoverlayError(f"name a document ({', '.join(documents)}) or all of them (all)")
     if options.figures is not None and options.document in (None, "all"):
@@ -257,6 +256,7 @@ def reproduce(options: argparse.Namespace) -> int:
                 quick=options.quick,
                 resume=options.resume,
                 seeds=options.seeds,
+                first_seed=options.seed,
                 most_load=options.most_load,
                 figures=figures,
                 kept_in=options.ledger,
@@ -265,7 +265,7 @@ def reproduce(options: argparse.Namespace) -> int:
     if chosen:
         found = ledgers.collected(options.out, shown)
         headers = ["document", "claim", "published", "ours", "verdict"]
-        print_table(headers, [[c.document, c.claim, c.published, c.ours, c.verdict] for c in found.claims])
+        print_table(headers, [[c.document, c.claim, c.published, c.ours, c.finding] for c in found.claims])
         say(f"claims: {write_claims(ledgers.collected(options.out, ledgers.measured_in(options.out)), options.out)}")
     if options.ledger is not None:
         ledgers.ship(ledgers.collected(options.out, documents), options.ledger)
@@ -282,13 +282,64 @@ def reproduce(options: argparse.Namespace) -> int:
     return 0
 
 
+def _judge(options: argparse.Namespace, documents: list[str]) -> int:
+    """The verdicts that follow from the points that ship, and whether they are those of the ledger that ships."""
+    from analysis.report.claims import LEDGER, NOT_RUN, Ledger, counted, read_ledger
+    from sim.reproduce import ledger as ledgers
+
+    measuring = ("quick", "resume", "seeds", "figures", "most_load", "compare")
+    given = [name for name in measuring if getattr(options, name)] + ["seed"] * (options.seed != 1)
+    if given:
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise CoverlayError(f"--judge measures nothing, so {listed} would have no effect: leave it out")
+    docs = options.ledger or ledgers.SHIPPED.parent
+    if not (docs / LEDGER).exists():
+        raise CoverlayError(f"{docs} has no {LEDGER}; the sources have it in docs: --ledger docs")
+    chosen = documents if options.document in (None, "all") else [options.document]
+    with status("judging"):
+        claims = [claim for document in chosen for claim in ledgers.judged(document, docs)]
+    rows = [[c.document, c.id, c.kind, c.published, c.ours, c.verdict] for c in claims]
+    print_table(["document", "claim", "class", "published", "ours", "verdict"], rows)
+    say("; ".join(f"{n} {name}" for name, n in counted(claims).items() if n))
+    left = [claim for claim in claims if claim.verdict == NOT_RUN]
+    if left:
+        without = sorted({claim.document for claim in left})
+        say(f"{len(left)} of {', '.join(without)} cannot be judged here: their points do not ship")
+    kept = read_ledger(docs / LEDGER)
+    wrong = ledgers.unlike(kept, claims)
+    for was, now in wrong:
+        told = [name for name, value in asdict(now).items() if was is None or asdict(was)[name] != value]
+        said = "has no such claim" if was is None else f"says {was.verdict} ({was.ours})"
+        say(f"{now.document} {now.id}: the ledger {said}, its points {now.verdict} ({now.ours}); {', '.join(told)}")
+    same = f"{len(claims) - len(left) - len(wrong)} claims are as in {docs / LEDGER}"
+    say(f"{same}; {len(wrong)} differ" if wrong else same)
+    if wrong and options.ledger is not None:
+        others = [claim for claim in kept.claims if claim.document not in chosen]
+        ledgers.ship(Ledger(kept.made, sorted([*others, *claims], key=lambda claim: claim.document)), docs)
+        say(f"ledger: {docs}, with what follows from its points")
+    return 1 if wrong else 0
+
+
+@contextmanager
+def _plugins(named: Sequence[str]) -> Iterator[list[str]]:
+    """Import plug-ins, for the names that they register; what goes wrong in one is told in a sentence."""
+    if not named:
+        yield []
+        return
+    from sim import plugins
+
+    loaded = {plugins.load(name).module for name in named}
+    with plugins.explained():
+        yield [name for *_, name, written in plugins.registered() if written.__module__ in loaded]
+
+
 def calibrate(options: argparse.Namespace) -> int:
     from sim.calibrate import calibrate, in_words, refuse_unusable, to_profile, write_profile
 
     if options.out is not None:
         refuse_unusable(options.out)
-    with status("calibrating") as update:
-        found = calibrate(options.methods, update)
+    with status("calibrating") as update, _plugins(options.plugins) as names:
+        found = calibrate(options.methods, update, names)
     table = Table("what it costs here", "fits within", "predicted ÷ measured, held out", box=None)
     for item in found:
         held = "–" if item.held_out != item.held_out else f"{item.held_out:.2f}"
@@ -305,7 +356,7 @@ def bench(options: argparse.Namespace) -> int:
     one = [options.family, *ALONG.get(options.family, ())]
     for family in sorted(BENCHMARKS) if options.family == "all" else one:
         module = import_module(BENCHMARKS[family])
-        with status(f"measuring {family}") as update:
+        with status(f"measuring {family}") as update, _plugins(options.plugins):
             rows = module.run(options.quick, update)
         results[family] = {"rows": rows, "verdicts": module.verdicts(rows)}
     if options.json:

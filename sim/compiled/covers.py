@@ -178,7 +178,7 @@ def new_index(w: Any, chain: int, residue: int, method: int) -> int:
     index = w.indexes[s]
     index.residue, index.next, index.method = residue, -1, method
     index.used, index.built, index.dead, index.held, index.free = 0, 0, 0, 0, -1
-    index.fallbacks, index.updates, index.stay = 0, 0, 0
+    index.fallbacks, index.updates, index.stay, index.divided = 0, 0, 0, 1
     if links.last >= 0:
         w.indexes[links.last].next = s
     else:

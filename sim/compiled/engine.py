@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 import covering
 from broker.settings import Settings
-from broker.transport import SERVICE_OPTIONS, WORK
+from broker.transport import WORK, service_options
 from covering.auto import AutoIndex
 from covering.budget import BUDGET
-from covering.curve.keys import greedy_bits
 from covering.packed_words import Fields
-from covering.quantiser import Quantiser
-from covering.stats import boxes_per_page, footprint
+from covering.stats import footprint
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
+from sim.compiled.covers_emulated import grids
 from sim.compiled.filters import order_filters, widest_places
 from sim.compiled.link_ledgers import update_ledgers
 from sim.compiled.residues import PLAIN, residue_arrays
@@ -142,10 +141,9 @@ class Engine:
         run["auto"], run["first_method"] = routing.method == AutoIndex.name, r.KDTREE
         if routing.method in r.SEARCHES:
             run["first_method"] = r.SEARCHES.index(routing.method)
-        run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
-        quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
+        run["bits"] = options.get("bits") or 0
         approximate = run["first_method"][0] in (r.EMULATED, r.BUDGET)
-        self._approximate = np.stack([quantiser.offset, quantiser.scale]) if approximate else None
+        self._approximate = grids(routing.domain) if approximate else None
 
     def _set_transport(self, stream: Stream) -> None:
         links, service, run = self.settings.links, dict(self.settings.service), self._run
@@ -154,7 +152,7 @@ class Engine:
         kind = service.get("kind", "none")
         run["service"] = r.SERVICES.index(kind)
         if kind != WORK:
-            for name, option in zip(("service_base", "service_slope"), SERVICE_OPTIONS[kind], strict=False):
+            for name, option in zip(("service_base", "service_slope"), service_options()[kind], strict=False):
                 run[name] = service[option]
         capacity = self.settings.queue_capacity
         run["capacity"] = -1 if capacity is None else capacity
@@ -171,8 +169,7 @@ class Engine:
         touches = {name: method.touches for method in methods for name in method.charged_as()}
         for row, method in zip(searches, r.SEARCHES, strict=True):
             # What a strategy searches by itself is a look-up, like one of a key.
-            row["per_page"], row["apart"] = footprint(touches.get(method, "keys"), attributes)
-            row["boxes_per_page"] = boxes_per_page(attributes)
+            row["per_page"], row["apart"], row["boxes_per_page"] = footprint(touches.get(method, "keys"), attributes)
             if given is not None and method in given.search:
                 for name, value in vars(given.search[method]).items():
                     row[name] = value
@@ -263,9 +260,6 @@ class Engine:
 
     def _trace_arrays(self) -> dict[str, Any]:
         samples = int(self._run["samples"][0])
-        last = float(self.timeline.time[-1]) if len(self.timeline) else 0.0
-        with np.errstate(over="ignore"):  # a run that ends at infinity is refused
-            due = last * np.arange(1, samples + 1) / max(samples, 1)
         return {
             # A message adds a row to each, an event at most one delivery per local client; only `decisions` grows.
             "control": np.empty(BLOCK + 1 + len(self.timeline.preloaded), r.CONTROL),
@@ -274,7 +268,7 @@ class Engine:
             "deliveries": np.empty(BLOCK + 1 + self._most_local, r.DELIVERY),
             "faults": np.empty(BLOCK + 1, r.FAULT),
             "published": np.empty(int((self.timeline.kind == PUBLISH).sum()), r.PUBLISHED),
-            "sample_due": due,
+            "sample_due": np.array(self.timeline.sample_times(samples), float),
             "sampled_at": np.zeros(samples + 1),  # and the final one
             "samples": np.zeros((samples + 1, self.overlay.brokers + 2 * len(self.topology.wires)), np.int64),
         }

@@ -31,7 +31,8 @@ from sim.compiled.tables import enter_table, leave_table
 from sim.compiled.transport import send
 from topk.kernels.rows import ascending, floats, ints, longer
 
-NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
+NOT_COVERED, NOT_CAPPED = np.int64(0), np.bool_(False)
+NO_WORK = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
 
 
 @inlined
@@ -116,8 +117,7 @@ def _record(
     operation: int,
     outcome: int,
     witness: int,
-    probes: int,
-    cubes: int,
+    counted: tuple[int, int, int, int],
     volume: float,
     capped: bool,
     exact: int,
@@ -137,7 +137,8 @@ def _record(
     row.broker, row.neighbour, row.tree = route.source, route.target, route.tree
     row.at_home = w.subscriptions[subscription].home == route.source
     row.witness = nodes[witness].subscription if witness >= 0 else -1
-    row.probes, row.cubes, row.volume = probes, cubes, volume
+    row.probes, row.cubes, row.candidates, row.bits = counted
+    row.volume = volume
     row.outcome, row.capped, row.exact = outcome, capped, exact
     row.pages, row.round_trips, row.took = pages, round_trips, took
 
@@ -155,7 +156,7 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approx
             following = np.int64(nodes[dependant].next)
             _suppress(w, dependant, coverer)
             dependant = following
-        _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
+        _record(w, node, operation, RETRACTED, coverer, NO_WORK, 0.0, NOT_CAPPED, NONE)
         _tell(w, node, UNSUBSCRIBE, operation, hop)
 
 
@@ -163,7 +164,7 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approx
 def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate)
+    witness, counted, volume, capped, exact = find_cover(w, node, approximate)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
@@ -172,7 +173,7 @@ def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approxima
         if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
             others = covered_by(w, node)
         store(w, node, approximate)
-    _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
+    _record(w, node, operation, outcome, witness, counted, volume, capped, exact)
     if witness < 0:
         _tell(w, node, SUBSCRIBE, operation, hop)
         if len(others):
@@ -258,6 +259,6 @@ def forward_all(w: Any) -> None:
         kind, operation, hop = updates[u].kind, updates[u].operation, updates[u].hop
         for node in range(updates[u].first, updates[u].last):
             if kind == SUBSCRIBE:
-                _record(w, node, operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
+                _record(w, node, operation, FORWARDED, NONE, NO_WORK, 1.0, NOT_CAPPED, NOT_COVERED)
             _tell(w, node, kind, operation, hop)
     run.updates = 0

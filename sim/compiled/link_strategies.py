@@ -16,7 +16,7 @@ from covering.auto import ATTRIBUTES, FEW, MANY, REVIEW, STAY
 from covering.slot_table import drop_id, find_id, put_ids
 from sim.compiled import covers
 from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
-from sim.compiled.covers_emulated import search_emulated
+from sim.compiled.covers_emulated import bits_of, follow, search_emulated
 from sim.compiled.covers_residues import is_implied
 from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, PACKED, SENT
 from sim.compiled.state import inlined, inner
@@ -25,6 +25,7 @@ from topk.kernels.rows import ascending
 # The formulas of the reference, compiled.
 _FORMULAS = (stats.pages_and_trips, work.search_time, work.covered_time)
 pages_and_trips, search_time, covered_time = map(inlined, _FORMULAS)
+ONE_PROBE = (np.int64(1), np.int64(0), np.int64(0), np.int64(0))
 
 
 @inlined
@@ -50,13 +51,16 @@ def _index_of(w: Any, node: int) -> int:
 
 @inner
 def _search_chain(w: Any, node: int, approximate: Any) -> Any:
-    """(coverer or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and its exact twin."""
+    """(coverer or −1, counted, fraction searched, capped, exact): Covering.find_cover and its exact twin.
+
+    Counted are probes, cubes, rows compared in ranges, and bits of the curve.
+    """
     run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
     before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
     may_miss = (run.gives_up and not sieve) or link.epsilon > 0.0
     exact: Any = -1 if may_miss and not run.ask_exact else 0
     query = w.points[subscription : subscription + 1]
-    witness, probes, cubes = np.int64(-1), np.int64(0), np.int64(0)
+    witness, probes, cubes, candidates, bits = np.int64(-1), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     capped: Any = False
     s = w.chains[chain_of(w, node)].first
     while s >= 0 and witness < 0:
@@ -64,11 +68,13 @@ def _search_chain(w: Any, node: int, approximate: Any) -> Any:
         if is_implied(w, index.residue, subscription):
             asked += 1
             link.checks += 1
+            compared = np.int64(0)
             if approximate is not None and index.method == EMULATED:
-                slot, looked, share, ended, any_at_all = search_emulated(
+                slot, looked, compared, share, ended, any_at_all = search_emulated(
                     w, s, query[0], approximate, link.numerator, link.shift
                 )
                 cubes += looked
+                bits = max(bits, bits_of(w, s))
             else:
                 if approximate is not None and index.method == BUDGET:
                     slot, looked, share, ended = search_largest(w, s, query)
@@ -78,8 +84,10 @@ def _search_chain(w: Any, node: int, approximate: Any) -> Any:
                 any_at_all = slot >= 0 or (may_miss and run.ask_exact and covers.exists(w, s, query[0]))
             capped |= ended
             probes += looked
+            candidates += compared
             link.volume += share
-            _charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, looked)
+            method = KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method
+            _charge(w, method, looked, compared, slot >= 0)
             if slot >= 0:
                 witness, exact = np.int64(covers.owners_of(w, s)[slot]), 1
                 link.hits += 1
@@ -92,7 +100,7 @@ def _search_chain(w: Any, node: int, approximate: Any) -> Any:
         link.checks = checks + 1
         link.volume = before + ((link.volume - before) / asked if asked else 1.0)
         capped &= witness < 0
-    return witness, probes, cubes, link.volume - before, capped, exact
+    return witness, (probes, cubes, candidates, bits), link.volume - before, capped, exact
 
 
 @inlined
@@ -132,13 +140,14 @@ def _review(w: Any, s: int, checks: int, hits: int) -> None:
 
 
 @inner
-def _charge(w: Any, method: int, probes: int) -> None:
+def _charge(w: Any, method: int, probes: int, candidates: int, found: bool) -> None:
     """Add the pages and time of a search for a cover; a decision may need several: Broker.charge."""
     run, price = w.run[0], w.search_prices[method]
-    pages, round_trips = pages_and_trips(probes, price.per_page, price.apart)
+    failed = candidates - 1 if candidates and found else candidates
+    pages, round_trips = pages_and_trips(probes, failed, price.per_page, price.apart, price.boxes_per_page)
     run.pages += pages
     run.round_trips += round_trips
-    run.took += search_time(w.prices[0], price, probes, pages, round_trips)
+    run.took += search_time(w.prices[0], price, probes, candidates, pages, round_trips)
 
 
 @inlined
@@ -155,11 +164,11 @@ def find_cover(w: Any, node: int, approximate: Any) -> Any:
     """As `_search_chain`, by whichever strategy the run has."""
     if w.run[0].strategy == COVERING:
         return _search_chain(w, node, approximate)
-    _charge(w, EQUAL, np.int64(1))
+    _charge(w, EQUAL, np.int64(1), np.int64(0), np.bool_(False))
     at = find_id(w.equal, w.keys, _key_of(w, node))
     if at >= 0:
-        return np.int64(w.equal[at]), 1, 0, 1.0, False, 1
-    return -1, 1, 0, 1.0, False, 0
+        return np.int64(w.equal[at]), ONE_PROBE, 1.0, False, 1
+    return -1, ONE_PROBE, 1.0, False, 0
 
 
 @inlined
@@ -173,6 +182,7 @@ def _rebuild_if_due(w: Any, s: int, approximate: Any) -> None:
     """After an addition or a removal. Where searches are approximate, only sieves have indexes with a static part."""
     if covers.needs_rebuild(w, s):
         covers.rebuild(w, s)
+    follow(w, s)
 
 
 @inlined

@@ -81,7 +81,7 @@ RUN = _record(
     "probe_cap node_budget",  # −1: none
     "budget",  # boxes that `budget` looks at
     "first_method",  # of an empty covering index
-    "bits",  # per coordinate, of the curve of `zorder-emulated`
+    "bits",  # per coordinate, of the curve of `zorder-emulated`; 0: as the entries of an index ask for
     "groups",  # of subscriptions that can cover each other, as far as their residues go
     "classes",  # of equal subscriptions
     "routes",  # without sieves
@@ -193,12 +193,13 @@ INDEX = _record(  # of covering, see covers.py
     "method",  # the one at work; `auto` changes it
     "used built dead held",
     "free",  # the free slot to use next, −1: none
+    "divided",  # entries when it was last divided, see covering/curve/resolution.py
     "fallbacks updates reviewed_checks reviewed_hits next_review stay",  # what `auto` remembers
 )
 
 # Rows of the trace.
 CONTROL = _row_of("control")
-DECISION = _row_of("decisions", "runs", exact=np.int8)  # −1: not asked
+DECISION = _row_of("decisions", "runs", "audited", "past_stop", exact=np.int8)  # −1: not asked
 PUBLICATION = _row_of("publications", "useful", parent=np.int64)
 DELIVERY = _row_of("deliveries")
 FAULT = _row_of("faults", "kind")

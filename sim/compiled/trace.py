@@ -99,6 +99,8 @@ def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
         **columns,
         "outcome": _labels(rows["outcome"], OUTCOMES),
         "runs": columns["cubes"],  # the methods here merge no cubes into runs
+        "audited": np.zeros(len(rows), np.int64),  # nor do they audit any search
+        "past_stop": np.zeros(len(rows), np.int64),
         "exact": pa.array(rows["exact"] > 0, mask=rows["exact"] < 0),
     }
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from broker.network import Network
-from broker.settings import RankedRouting, Settings
+from broker.settings import Failover, RankedRouting, Settings
 from broker.transport import LinkModel
 from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from routing.rank import Rank
 from routing.strategies import strategy
 from sim.experiment.config import Experiment
-from sim.experiment.config_methods import MatchingSection
+from sim.experiment.config_methods import MatchingSection, RoutingSection
 from sim.experiment.engines import RunInputs
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.oracle import Rules
@@ -56,10 +56,12 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         routing.merge_waste,
         None if ranked is None or ranked.rank == "none" else _rank(matching, workload),
         ranked.k if ranked is not None and ranked.rank == "skyband" else None,
+        routing.options,
     )
     return Settings(
         routing=options,
         trees=routing.trees,
+        failover=_failover(routing),
         root=routing.root,
         epsilon_per_level=tuple(covering.epsilon_per_level),
         epsilon_per_link=covering.links(),
@@ -80,6 +82,12 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         overflow=experiment.broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),
     )
+
+
+def _failover(routing: RoutingSection) -> Failover | None:
+    if routing.failover == "none":
+        return None
+    return Failover(routing.failover, routing.heartbeat, routing.detect_after, routing.rejoin, routing.hold_down)
 
 
 def _rank(matching: MatchingSection, workload: Workload) -> Rank:
@@ -112,17 +120,17 @@ def check_files(runs: list[PlannedRun]) -> None:
     for run in runs:
         experiment = run.experiment
         read = experiment.model_dump_json(include={"overlay", "workload", "schema_", "arrivals", "faults", "matching"})
-        # Faults name links, which depend on the seed of a generated overlay and on the trees.
-        about = read, *((run.seed, experiment.routing.trees) if experiment.faults.file is not None else ())
+        # Faults name links, which depend on the seed of a generated overlay.
+        about = read, *((run.seed,) if experiment.faults.file is not None else ())
         if not run.inputs or about in seen:
             continue
         seen.add(about)
         stream = streams(run.seed)
         overlay, workload = overlay_of(experiment, stream), workload_of(_without_generated_rows(experiment), stream)
         timeline_of(experiment, stream, workload, overlay)  # fails if a file names a broker that does not exist
-        network = Network(overlay, settings_of(experiment, workload), stream)
+        Network(overlay, settings_of(experiment, workload), stream)  # fails if a setting names no link
         if experiment.faults.file is not None:
-            check_faults(network, read_faults(experiment.faults.file, overlay.called))
+            check_faults(overlay, read_faults(experiment.faults.file, overlay.called))
 
 
 def _without_generated_rows(experiment: Experiment) -> Experiment:

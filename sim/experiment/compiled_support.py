@@ -7,10 +7,10 @@ import numpy as np
 import covering
 from broker.matchers import ROW_METHODS
 from covering.curve.emulated import EmulatedIndex
-from covering.curve.keys import greedy_bits
+from covering.curve.resolution import greedy_bits
 from routing.strategies import strategy
 from sim.compiled.covers_emulated import WIDEST, fits
-from sim.compiled.records import compiled_as
+from sim.compiled.records import SERVICES, compiled_as
 from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
@@ -31,7 +31,9 @@ def unsupported(experiment: Experiment) -> str | None:
         (compiled_as(routing.strategy) is not None, f"routing.strategy = {routing.strategy!r}"),
         (routing.cover == "single", f"routing.cover = {routing.cover!r}"),
         (routing.advertisements == "none", f"routing.advertisements = {routing.advertisements!r}"),
+        (routing.failover == "none", f"routing.failover = {routing.failover!r}"),
         (faults.file is None and not faults.crash_fraction and not faults.cut_fraction, "faults"),
+        (broker.service.kind in SERVICES, f"broker.service.kind = {broker.service.kind!r}"),
         (not experiment.links.loss, f"links.loss = {experiment.links.loss}"),
         (broker.queue is None or broker.overflow == "drop", f"broker.overflow = {broker.overflow!r}"),
         (matching.kind == "boxes", f"matching.kind = {matching.kind!r}"),
@@ -49,7 +51,7 @@ def unsupported_workload(experiment: Experiment, workload: Workload) -> str | No
     searches = strategy(experiment.routing.strategy).searches
     if searches and covering.METHODS[experiment.covering.method] is EmulatedIndex:
         dimensions = 2 * workload.lo.shape[1]
-        bits = experiment.covering.options.get("bits") or greedy_bits(dimensions)
+        bits = experiment.covering.options.get("bits") or greedy_bits(len(workload.lo), dimensions)
         epsilons = [experiment.covering.epsilon, *experiment.covering.epsilon_per_level]
         epsilons += experiment.covering.epsilon_per_link.values()
         if not all(fits(dimensions, bits, epsilon) for epsilon in epsilons):

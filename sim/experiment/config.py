@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from broker.ranking import at_work
-from broker.settings import searches_of
+from broker.settings import refuse_failover, searches_of
 from broker.work import load_profile
 from coverlay import CoverlayError, Key, did_you_mean, quoted
 from routing.strategies.skyband import EXACT_SCAN
@@ -63,6 +63,9 @@ class Experiment(Section):
 
     name: Annotated[str, Field(min_length=1), Key("its name in reports; absent: the file's name")]
     question: Annotated[str, Key("the question to answer; the report repeats it")] = ""
+    asks: Annotated[
+        list[str], Key("metrics that answer it, by name; absent: those that usually matter for what is swept")
+    ] = Field(default_factory=list)
     notes: Annotated[list[str], Key("what a reader of the results must know; printed first, and on the page")] = Field(
         default_factory=list
     )
@@ -70,6 +73,9 @@ class Experiment(Section):
         list[Seed], Field(min_length=1), Key("every point is run once per seed; several give intervals")
     ] = Field(default_factory=lambda: [1])
     tell: Annotated[Count, Key("number of events that coverlay run describes in words")] = 0
+    plugins: Annotated[
+        list[str], Key("files and installed modules with methods of your own, which the other keys then know")
+    ] = Field(default_factory=list)
     overlay: OverlaySection = Field(default_factory=OverlaySection)
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
@@ -95,13 +101,22 @@ class Experiment(Section):
     @model_validator(mode="after")
     def _priced(self) -> Experiment:
         """The profile must have coefficients for every search and matcher of this experiment."""
-        profile = self.broker.service.profile
-        if profile is not None:
-            routing = self.routing
-            method = EXACT_SCAN if self.network_wide and routing.rank == "skyband" else self.covering.method
-            methods = searches_of(routing.strategy, routing.mode, method, routing.advertisements)
-            kind, matcher, semantics = self.matching.kind, self.matching.method, self.matching.semantics
-            load_profile(profile).prices(methods, kind, at_work(kind, matcher, semantics))
+        if self.broker.service.profile is not None:
+            load_profile(self.broker.service.profile).prices(*self.priced())
+        return self
+
+    def priced(self) -> tuple[list[str], str, str]:
+        """What a profile has to price: the searches, the kind of matching, the matcher."""
+        routing, kind = self.routing, self.matching.kind
+        method = EXACT_SCAN if self.network_wide and routing.rank == "skyband" else self.covering.method
+        methods = searches_of(routing.strategy, routing.mode, method, routing.advertisements)
+        return methods, kind, at_work(kind, self.matching.method, self.matching.semantics)
+
+    @model_validator(mode="after")
+    def _fails_over(self) -> Experiment:
+        routing, by_level = self.routing, bool(self.covering.epsilon_per_level)
+        if routing.failover != "none":
+            refuse_failover(routing.failover, routing.strategy, routing.advertisements, self.network_wide, by_level)
         return self
 
     @field_validator("seeds")
@@ -113,9 +128,20 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything but the seed that decides the outcome of a run, defaults included; the same for both engines."""
-        others: Any = dict.fromkeys(("seeds", "name", "question", "notes", "tell"), True)
+        about = ("seeds", "name", "question", "asks", "notes", "tell", "plugins")
+        others: Any = dict.fromkeys(about, True)
         others["run"] = {"limit_bytes", "force", "engine"}
         return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
+
+
+def borrowed_prices(experiment: Experiment) -> list[str]:
+    """Notes about methods whose work is priced as that of others."""
+    profile = experiment.broker.service.profile
+    if profile is None:
+        return []
+    borrowed = load_profile(profile).borrowed(*experiment.priced())
+    cure = f"profile {profile} has no price of its own for it (coverlay calibrate --methods NAME measures one)"
+    return [f"{method} is priced like {known}: {cure}" for method, known in borrowed.items()]
 
 
 # pydantic's messages, reworded for people who write TOML.

@@ -9,18 +9,19 @@ from pydantic import Field, field_validator, model_validator
 
 import covering
 from broker.ranking import kind_of, make_ranking
-from broker.settings import RankedRouting, Settings
+from broker.settings import Failover, RankedRouting, Settings
 from coverlay import CoverlayError, Key, unknown_name
 from routing.contract import Cover, Mode, RoutingOptions
+from routing.options import accepted
 from routing.strategies import STRATEGIES
 from sim.experiment import reasons
-from sim.experiment.config_base import Count, OpenSection, Positive, Section, Share
+from sim.experiment.config_base import Count, OpenSection, Positive, Share
 from sim.experiment.effects import NoEffect
 
 SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain for checking the options of indexes
 
 
-class RoutingSection(Section):
+class RoutingSection(OpenSection):
     strategy: Annotated[
         str, Key("flooding, simple, identity, covering (SIENA), merging (REBECA) or hierarchical (JEDI)")
     ] = Settings.strategy
@@ -44,6 +45,33 @@ class RoutingSection(Section):
     root: Annotated[
         Count | None, NoEffect(reasons.no_root), Key("broker at the root of the hierarchy; absent: the tree's middle")
     ] = None
+    failover: Annotated[
+        Literal["none", "replace", "recompute"],
+        NoEffect(reasons.no_faults, unless="none"),
+        Key(
+            "when something is down: route on what is left, replace links of the trees, or make new trees (SimPy only)"
+        ),
+    ] = "none"
+    heartbeat: Annotated[
+        Annotated[float, Field(gt=0)],
+        NoEffect(reasons.no_failover),
+        Key("neighbours show so often that they are up", "ms"),
+    ] = Failover.heartbeat
+    detect_after: Annotated[
+        Annotated[float, Field(gt=0)],
+        NoEffect(reasons.no_failover),
+        Key("without a heartbeat for so long a link counts as down; at least routing.heartbeat", "ms"),
+    ] = Failover.detect_after
+    rejoin: Annotated[
+        Literal["at-once", "hold-down", "never"],
+        NoEffect(reasons.no_failover),
+        Key("when what is back is used again; never: where no other link reaches a broker"),
+    ] = Failover.rejoin
+    hold_down: Annotated[
+        Annotated[float, Field(gt=0)],
+        NoEffect(reasons.no_hold_down),
+        Key("what is back waits so long; twice as long each time it has failed again", "ms"),
+    ] = Failover.hold_down
     rank: Annotated[
         Literal["none", "cover", "skyband"],
         NoEffect(reasons.ranked_by_broker, unless="none"),
@@ -74,10 +102,16 @@ class RoutingSection(Section):
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
         chosen = STRATEGIES[self.strategy]
+        self.reject_unknown(f"routing strategy {self.strategy}", accepted(chosen))
+        STRATEGIES.check_options("routing", self.strategy, self.options)
         self._goes_with(f'strategy = "{self.strategy}"', mode=chosen.modes, cover=chosen.covers)
         if self.trees == "per-source" and chosen.sends_to == "root":
             raise CoverlayError(
                 f'trees = "per-source" has one root per source: it does not go with strategy = "{self.strategy}"'
+            )
+        if self.failover != "none" and self.detect_after < self.heartbeat:
+            raise CoverlayError(
+                f"detect_after is {self.detect_after:g} ms; it must be at least heartbeat, {self.heartbeat:g} ms"
             )
         if self.rank != "none":
             modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
@@ -106,7 +140,7 @@ class CoveringSection(OpenSection):
     epsilon: Annotated[
         Share,
         NoEffect(reasons.epsilon_by_level, unless=0.0),
-        Key("ε: share of the space that a search may skip; it may then miss covers, never events"),
+        Key("ε: share of the search region left out, or (density) of covers missed; events are never missed"),
     ] = RoutingOptions.epsilon
     recall: Annotated[
         bool, NoEffect(reasons.nothing_missed), Key("with an approximate search, also ask what an exact one would find")
@@ -114,10 +148,12 @@ class CoveringSection(OpenSection):
     epsilon_per_level: Annotated[
         list[Share],
         NoEffect(reasons.exact_search, unless=[]),
-        Key("ε by distance from the root; the last one is for all levels below"),
+        Key("covering.epsilon by distance from the root; the last one is for all levels below"),
     ] = Field(default_factory=list)
     epsilon_per_link: Annotated[
-        dict[str, Share], NoEffect(reasons.exact_search, unless={}), Key('ε by link, both directions: { "3-7" = 0.1 }')
+        dict[str, Share],
+        NoEffect(reasons.exact_search, unless={}),
+        Key('covering.epsilon by link, both directions: { "3-7" = 0.1 }'),
     ] = Field(default_factory=dict)
 
     @model_validator(mode="after")

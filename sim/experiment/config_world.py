@@ -11,7 +11,7 @@ from broker.settings import Settings
 from broker.transport import WORK, LinkModel, Overflow, service_model
 from broker.work import DEFAULT
 from coverlay import CoverlayError, Key
-from routing.overlay.graph import overlay_options
+from routing.overlay.graph import OVERLAYS, overlay_options
 from routing.overlay.latency import Uniform, latency_model
 from routing.overlay.map import read_map
 from sim import workloads
@@ -47,6 +47,7 @@ class OverlaySection(OpenSection):
     def _known(self) -> OverlaySection:
         if self.file is None:
             self.reject_unknown(f'overlay kind "{self.kind}"', overlay_options(self.kind))
+            OVERLAYS.check_options("overlay", self.kind, self.options)
         else:
             self.reject_unknown("an overlay from a file", ())
         latency_model(self.latency)
@@ -80,7 +81,7 @@ class ServiceSection(OpenSection):
     def _known(self) -> ServiceSection:
         if self.kind == WORK and self.profile is None:
             self.profile = DEFAULT
-        service_model(self.spec, lambda: 0, np.random.default_rng(0))
+        service_model(self.spec, np.random.default_rng(0))
         return self
 
     @property
@@ -122,7 +123,7 @@ class WorkloadSection(OpenSection):
         Key("times that your own events are published, one recording after the other"),
     ] = 1
     attributes: Annotated[
-        int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files), Key("attributes of an event")
+        int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.own_attributes), Key("attributes of an event")
     ] = 2
     subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files), Key("number of subscriptions")] = 1000
     events: Annotated[Count, NoEffect(reasons.workload_from_files), Key("number of events")] = 200

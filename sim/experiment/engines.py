@@ -8,7 +8,7 @@ lacks support. `prefer-compiled` takes SimPy only in the latter case, which suit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,12 @@ from broker.network import Network
 from broker.settings import Settings
 from coverlay import CoverlayError
 from routing.advertisements import advertisement_for
+from routing.filter import Filter
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, told
-from sim.experiment.agenda import keep, repairs_and_failures, requests, samples
+from sim.experiment.agenda import Agenda, repairs_and_failures, requests, samples
 from sim.experiment.config import Experiment
+from sim.experiment.detection import detections
 from sim.experiment.faults import Fault, check_faults, draw_faults, read_faults
 from sim.experiment.oracle import judged_share
 from sim.random_streams import Stream
@@ -61,6 +63,11 @@ class RunInputs:
     stream: Stream
     tell: Tell = nobody  # called with the share of the simulated time that has passed
     look: Look | None = None  # only for the reference engine
+
+    def tell_time(self, now: float) -> None:
+        """Tell the share of the time in which clients act."""
+        last = float(self.timeline.time[-1]) if len(self.timeline) else 0.0
+        self.tell(now / last if now < last else 1.0)
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,7 @@ def run_compiled(inputs: RunInputs) -> Ran:
     from sim.compiled.trace import tables_of
 
     engine = compiled_engine(inputs)
-    last = float(inputs.timeline.time[-1]) if len(inputs.timeline) else 0.0
-    engine.run(lambda now: inputs.tell(now / last if last else 1.0))
+    engine.run(inputs.tell_time)
     topology, local = engine.topology, engine.arrays.brokers["local"]
     simple = _simple_entries(topology.trees, local.tolist())
     return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
@@ -133,25 +139,28 @@ def run_simpy(inputs: RunInputs) -> Ran:
     experiment, workload, timeline = inputs.experiment, inputs.workload, inputs.timeline
     network = Network(inputs.overlay, inputs.settings, inputs.stream)
     faults = faults_of(experiment, inputs.stream, network, timeline)
-    check_faults(network, faults)
-    causes = repairs_and_failures(network, faults)
-    sampled = samples(network, timeline, experiment.run.samples)
-    keep(network, [*causes, *requests(network, workload, timeline), *sampled], inputs.tell)
+    check_faults(inputs.overlay, faults)
+    agenda = Agenda(network.env)
+    agenda.add_all(repairs_and_failures(network, faults))
+    agenda.add_all(detections(network, faults))
+    agenda.add_all(requests(network, workload, timeline))
+    agenda.add_all(samples(network, timeline, experiment.run.samples))
     if experiment.routing.advertisements != "none":
-        _advertise(network, workload, timeline)
+        for broker, filter in advertisements_of(workload, timeline):
+            network.advertise(broker, broker, filter)
     homes = timeline.preloaded.tolist()
     network.preload(homes, [filter_of(workload, row) for row in range(len(homes))])
     look = inputs.look
     if look is not None and look.at is not None:
-        network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at the given time
+        agenda.run(
+            float(np.nextafter(look.at, np.inf)), inputs.tell_time
+        )  # it stops before what happens at the given time
         look.see(network)
-    network.run()
+    agenda.run(tell=inputs.tell_time)
     if look is not None and look.at is None:
         look.see(network)
-    network.finish()
     simple = _simple_entries(network.trees.values(), [len(broker.local) for broker in network.brokers])
-    tables, links = network.recorder.tables(), len(network.links)
-    return Ran(tables, links, simple, network.active_subscriptions, network.env.now)
+    return Ran(network.tables(), len(network.links), simple, network.active_subscriptions, network.env.finished)
 
 
 ENGINES = {"simpy": run_simpy, "compiled": run_compiled}
@@ -166,12 +175,14 @@ def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline
     if section.file is not None:
         return read_faults(section.file, network.overlay.called)
     published = timeline.time[timeline.kind == PUBLISH]
-    return draw_faults(stream, network.overlay.brokers, network.links, published, section)
+    overlay = network.overlay
+    links = sorted((min(link), max(link)) for link in overlay.graph.edges)
+    return draw_faults(stream, overlay.brokers, links, published, section)
 
 
-def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None:
-    """Before anything else, every broker with publishers announces what they will publish."""
+def advertisements_of(workload: Workload, timeline: Timeline) -> Iterator[tuple[int, Filter]]:
+    """What the publishers at each broker announce, before anything else happens."""
     publishing = timeline.kind == PUBLISH
     for broker in np.unique(timeline.broker[publishing]).tolist():
         events = timeline.index[publishing & (timeline.broker == broker)]
-        network.advertise(broker, broker, advertisement_for(workload.events[events]))
+        yield broker, advertisement_for(workload.events[events])

@@ -7,7 +7,8 @@ A file of faults is a table (CSV, Parquet or JSON lines), one fault per row:
     1300,cut,Frankfurt,Prague,1350,
 
 Brokers are given by number or name. `state` is lost (default) or kept: whether a crashed broker still has its tables
-when it restarts. Without `until`, the broker or link stays down to the end.
+when it restarts. Without `until`, the broker or link stays down to the end. `until_order` may say which of the repairs
+of one moment comes first, the smaller number; else it is that of the earlier fault.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.network import Network
 from broker.trace.schema import CRASH, CUT, FAILURES
 from coverlay import CoverlayError, quoted
+from routing.overlay.graph import Overlay
 from sim.random_streams import Stream
 from sim.workloads.tables import Table, not_negative
 
 Floats = NDArray[np.float64]
-COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state")
+COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state", "until_order")
 REQUIRED = ("time", "kind", "broker")
 
 
@@ -50,6 +51,7 @@ class Fault:
     until: float  # inf: never repaired
     keep_state: bool
     place: str = ""  # file and line, for messages
+    until_order: float = 0.0  # which repair of a moment comes first
 
     @property
     def target(self) -> tuple[int, int]:
@@ -81,16 +83,16 @@ def draw_faults(
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
-def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> list[Fault]:
-    """The faults of a file, in order of time; mistakes are named with their line.
+def read_faults(file: Any, called: Callable[[object], int] = lambda _: 0) -> list[Fault]:
+    """The faults of a file or frame, in order of time; mistakes are named with their line.
 
     `called` finds a broker by name or number; without it, everything but the brokers is checked.
     """
-    table = Table.read("faults.file", file)
+    table = Table.of("faults.file", file)
     table.only(list(COLUMNS))
     missing = [name for name in REQUIRED if name not in table.columns]
     if missing:
-        raise CoverlayError(f"{file} has no column {missing[0]!r}; the columns are: {', '.join(COLUMNS)}")
+        raise CoverlayError(f"{table.path} has no column {missing[0]!r}; the columns are: {', '.join(COLUMNS)}")
     empty = [None] * len(table)
     cells = zip(*(table.columns.get(name, empty) for name in COLUMNS), strict=True)
     faults = [_fault(table, row, called, *fault) for row, fault in enumerate(cells)]
@@ -107,6 +109,7 @@ def _fault(
     neighbour: Any,
     until: Any,
     state: Any,
+    until_order: Any,
 ) -> Fault:
     def read(column: str, how: Callable[[Any], Any], given: Any) -> Any:
         if given is None:
@@ -127,32 +130,28 @@ def _fault(
     if kind == CRASH and neighbour is not None:
         raise table.error(row, "neighbour", f"{quoted(neighbour)} has no effect: a crash affects one broker")
     other = read("neighbour", called, neighbour) if kind == CUT else -1
-    return Fault(
-        begins, kind, read("broker", called, broker), other, ends, state == "kept", f"{table.path}, {table.place(row)}"
-    )
+    order = 0.0 if until_order is None else read("until_order", not_negative, until_order)
+    place = f"{table.path}, {table.place(row)}"
+    return Fault(begins, kind, read("broker", called, broker), other, ends, state == "kept", place, order)
 
 
-def check_faults(network: Network, faults: list[Fault]) -> None:
-    """Refuse cuts of links that do not exist or carry nothing, and a second fault before the first is repaired."""
+def check_faults(overlay: Overlay, faults: list[Fault]) -> None:
+    """Refuse cuts of links that do not exist, and a second fault before the first is repaired."""
     down: dict[tuple[int, int], float] = {}
     for fault in faults:
         where = f"{fault.place}: " if fault.place else ""
         if fault.kind == CUT:
-            _check_linked(network, fault, where)
+            _check_linked(overlay, fault, where)
         if fault.time < down.get(fault.target, -1.0):
-            called = "–".join(network.overlay.name(broker) for broker in fault.target if broker >= 0)
+            called = "–".join(overlay.name(broker) for broker in fault.target if broker >= 0)
             raise CoverlayError(
                 f"{where}{called} fails at {fault.time:g} ms while it is still down from an earlier fault"
             )
         down[fault.target] = fault.until
 
 
-def _check_linked(network: Network, fault: Fault, where: str) -> None:
-    overlay = network.overlay
+def _check_linked(overlay: Overlay, fault: Fault, where: str) -> None:
     broker, neighbour = (overlay.name(end) for end in fault.ends)
     if not overlay.graph.has_edge(*fault.ends):
         near = ", ".join(overlay.name(other) for other in sorted(overlay.graph[fault.broker]))
         raise CoverlayError(f"{where}there is no link {broker}–{neighbour}; {broker} has links to: {near}")
-    if fault.target not in network.links:
-        why = f'messages take other ways, routing.trees = "{network.settings.trees}"'
-        raise CoverlayError(f"{where}no message takes the link {broker}–{neighbour}: {why}")

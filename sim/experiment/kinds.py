@@ -13,12 +13,13 @@ from pydantic import BaseModel
 
 import covering
 import topk
-from broker.transport import SERVICE_MODELS, SERVICE_OPTIONS
+from broker.transport import SERVICE_MODELS, service_options
 from coverlay import quoted
 from routing.options import accepted
 from routing.overlay.graph import OVERLAYS
 from routing.overlay.latency import LATENCIES
 from routing.overlay.map import Area
+from routing.strategies import STRATEGIES
 from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, lookup
 from sim.experiment.effects import INPUT_FILE
@@ -34,6 +35,7 @@ OPTIONS: dict[str, Mapping[str, Any]] = {
     "workload": ChainMap[str, Any](PARAMETERS, WORKLOADS),
     "arrivals": ARRIVALS,
     "covering": covering.METHODS,
+    "routing": STRATEGIES,
 }
 
 
@@ -44,7 +46,8 @@ def _is_model(hint: Any) -> bool:
 def _chooser(section: str) -> str:
     """The key that chooses whose options a section or table has."""
     field = Experiment.model_fields.get(section)
-    return "method" if field is not None and "method" in getattr(field.annotation, "model_fields", ()) else "kind"
+    known = getattr(field.annotation, "model_fields", ()) if field is not None else ()
+    return next((name for name in ("method", "strategy") if name in known), "kind")
 
 
 CHOOSERS = {section: _chooser(section) for section in (*OPTIONS, "matching") if "" not in OPTIONS.get(section, ())}
@@ -95,7 +98,7 @@ def options_by_kind(section: str) -> dict[str, set[str]]:
             for _, method in kinds
         }
     if section == "broker.service":
-        return {kind: set(options) for kind, options in SERVICE_OPTIONS.items()}
+        return {kind: set(options) for kind, options in service_options().items()}
     shared = CLIENTS if section == "arrivals" else ()
     return {kind: {*option_names(takes), *shared} for kind, takes in OPTIONS[section].items()}
 

@@ -10,12 +10,13 @@ its rank and score, or it was lost for one of these causes:
 - `missed_transient`: the event did not arrive, and the subscription was still on its way (see below) when it was
   published, or left while the event was under way;
 - `missed_dropped`: the event did not arrive, and a full queue discarded a copy of it;
-- `missed_fault`: something was down or under repair meanwhile;
+- `missed_fault`: something was down or under repair meanwhile, or no way through the graph was up (oracle_floor.py);
 - `missed_refused` and `missed_unpublished`: the publisher's own broker had no room for the event, or was down.
 
 So there is a law of conservation, in every run: due = due and delivered + the sum of all causes. What was delivered
 though not due (`undue`) is counted apart; it is `spurious` unless a fault explains it. `unaccounted` says by how much
-the sums are off, and how many events the trace speaks of that nobody published.
+the sums are off, and how many events the trace speaks of that nobody published. `unavoidable` is the part of all losses
+that no routing could have delivered, because flooding would not have either (oracle_floor.py).
 
 A subscription is settled once its own messages and those of every coverer that represents it have been processed. A
 coverer may be younger: a later, wider request can overtake a subscription at a broker and hold it back there while the
@@ -49,6 +50,7 @@ from broker.trace.schema import (
     LINK_DOWN,
     PUBLISHER_DOWN,
     QUEUE_FULL,
+    REPAIRS,
     empty,
 )
 from routing.contract import SendsTo
@@ -71,6 +73,7 @@ from sim.experiment.oracle_events import (
     compare,
     fates_of,
 )
+from sim.experiment.oracle_floor import Floor
 from sim.experiment.oracle_lives import Requests, lives_of
 from sim.experiment.oracle_network import Subscriptions
 from sim.experiment.oracle_paths import (
@@ -113,6 +116,7 @@ class Verdict:
     due: int = 0
     due_delivered: int = 0
     undue: int = 0
+    unavoidable: int = 0  # of those lost for whatever cause: flooding over all links would have lost them too
     judged_share: float = 1.0  # of the events; all counts refer to these
 
 
@@ -166,13 +170,15 @@ class _Judging:
         weights = workload.event_weights
         self._weights = np.ones((1, self._values.shape[1])) if weights is None else np.array(weights)
         faults = tables["faults"].to_pandas()
+        self._floor = Floor(tables) if faults["kind"].isin(FAILURES).any() else None
         self._everywhere = None
         if rules.network and rules.k is not None:
             self._everywhere = Subscriptions(self._truth, requests.forgotten(count)[order])
-        self._happened, self._broken = _happened(faults, events), _broken_times(faults)
-        self._step, self._since = np.full(events, -1), np.zeros(events)
-        event, step, since = columns(tables["published"], "event", "step", "time")
-        self._step[event], self._since[event] = step, since
+        self._broken = _broken_times(faults)
+        self._happened = _happened(faults, events, self._broken)
+        self._step, self._publisher, self._since = np.full(events, -1), np.full(events, -1), np.zeros(events)
+        event, step, publisher, since = columns(tables["published"], "event", "step", "broker", "time")
+        self._step[event], self._publisher[event], self._since[event] = step, publisher, since
         told = np.concatenate([columns(tables[name], "event")[0] for name in ("publications", "deliveries", "faults")])
         told = told[(told >= 0) & (told < events)]  # others are no events at all
         self._unpublished = len(event) - len(np.unique(event)) + len(np.unique(told[self._step[told] < 0]))
@@ -206,7 +212,8 @@ class _Judging:
         got = Served(served.event, s["broker"], s["subscription"], s["rank"], s["score"])
         if self._everywhere is not None:
             fates = self._fates(numbers, said, said.columns["time"] + said.columns["service"])
-            counts = oracle_network.judge_events(self._everywhere, values, self._its_weights(numbers), fates, got)
+            weights = self._its_weights(numbers)
+            counts = oracle_network.judge_events(self._everywhere, values, weights, fates, got, self._floor)
             sound = ~fates.faulty & (fates.happened & A_COPY_DROPPED == 0)
             times = oracle_network.wrong_times(
                 said.columns, np.flatnonzero(sound[said.event]), s, links, brokers, self._instant
@@ -218,7 +225,7 @@ class _Judging:
             reached = at >= 0
             at = np.where(reached, at, fates.published[:, None])
             due = due_of(self._truth, values, self._its_weights(numbers), at)
-            counts = compare(due, got, fates, self._truth.lives, reached)
+            counts = compare(due, got, fates, self._truth.lives, reached, self._floor)
             times = wrong_times(hops.columns, s, links, brokers, self._instant)
         counts[STRAYS] += strays(self._ways, self._truth.terms, values, hops)
         visits = hops.event * brokers + hops.columns["target"]
@@ -228,8 +235,9 @@ class _Judging:
         return self._weights if len(self._weights) == 1 else self._weights[numbers]
 
     def _fates(self, numbers: Ints, messages: Part, until: Floats) -> Fates:
-        published, since, happened = self._step[numbers], self._since[numbers], self._happened[numbers]
-        return fates_of(published, since, messages.event, messages.columns["step"], until, happened, self._broken)
+        about = messages.event, messages.columns["step"], until
+        published = self._step[numbers], self._publisher[numbers], self._since[numbers]
+        return fates_of(*published, about, self._happened[numbers], self._broken)
 
 
 class _Rows:
@@ -257,13 +265,16 @@ class _Rows:
         return Part(first - first[0], columns)
 
 
-def _happened(faults: pd.DataFrame, events: int) -> Ints:
-    """What happened to copies of each event, as bits."""
+def _happened(faults: pd.DataFrame, events: int, broken: Floats) -> Ints:
+    """What happened to copies of each event, as bits; what is sent where everybody knows that nobody is, is no loss."""
+    excused = np.zeros(len(faults), bool)
+    for begin, end in broken:
+        excused |= faults["time"].between(begin, end).to_numpy()
     happened = np.zeros(events, np.int64)
     by_client = faults["neighbour"] == CLIENT
     for bit, which in (
         (A_COPY_DROPPED, faults["kind"] == QUEUE_FULL),
-        (A_COPY_LOST, faults["kind"].isin([LINK_DOWN, CRASHED])),
+        (A_COPY_LOST, faults["kind"].isin([LINK_DOWN, CRASHED]) & excused),
         (NO_ROOM, (faults["kind"] == QUEUE_FULL) & by_client),
         (NO_BROKER, faults["kind"] == PUBLISHER_DOWN),
     ):
@@ -272,11 +283,14 @@ def _happened(faults: pd.DataFrame, events: int) -> Ints:
 
 
 def _broken_times(faults: pd.DataFrame) -> Floats:
-    """From each first fault until the network had converged again, (n, 2)."""
+    """From each first change until the network had converged again, (n, 2).
+
+    With fail-over it converges though something is still down; when that comes back, another repair begins.
+    """
     broken: list[tuple[float, float]] = []
     since: float | None = None
     for time, kind in zip(faults["time"], faults["kind"], strict=True):
-        if kind in FAILURES and since is None:
+        if kind in (*FAILURES, *REPAIRS) and since is None:
             since = time
         elif kind == CONVERGED and since is not None:
             broken.append((since, time))

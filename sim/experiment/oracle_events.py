@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim.experiment.oracle_due import Due, Lives
+from sim.experiment.oracle_floor import Floor
 from sim.experiment.oracle_truth import Bools, Floats, Ints
 
 # What is counted, in the order of the array of counts.
 COUNTED = (
     *("missed", "duplicates", "spurious", "strays", "missed_transient", "missed_dropped", "missed_fault"),
-    *("missed_refused", "missed_unpublished", "due", "due_delivered", "undue"),
+    *("missed_refused", "missed_unpublished", "due", "due_delivered", "undue", "unavoidable"),
 )
-MISSED, DUPLICATES, SPURIOUS, STRAYS, TRANSIENT, DROPPED, FAULT, REFUSED, UNPUBLISHED, DUE, DELIVERED, UNDUE = range(
-    len(COUNTED)
-)
+MISSED, DUPLICATES, SPURIOUS, STRAYS, TRANSIENT, DROPPED, FAULT, REFUSED, UNPUBLISHED = range(9)
+DUE, DELIVERED, UNDUE, UNAVOIDABLE = range(9, len(COUNTED))
 CAUSES = (MISSED, TRANSIENT, DROPPED, FAULT, REFUSED, UNPUBLISHED)  # of a loss: each has exactly one
 SAME_SCORE = 1e-9  # relative to 1 + score: weights added up in another order differ in their last bits
 # Bits: what happened to copies of an event, or to the event before its broker took it in.
@@ -32,10 +32,17 @@ class Fates:
     """What became of some events; one value per event."""
 
     published: Ints  # step; −1: no client published it
+    publisher: Ints  # its broker
+    since: Floats  # time
     ended: Ints  # the last step of a message about it; before `published` where there is none
     entered: Bools  # the publisher's broker took it in
     happened: Ints  # bits
+    broken: Floats  # times in which something was down or under repair, (n, 2)
     faulty: Bools  # a copy was lost to a fault, or something was down or under repair meanwhile
+
+    def met_repair(self, since: Floats, until: Floats) -> Bools:
+        """Was something down or under repair between these times?"""
+        return _met(self.broken, since, until)
 
     @property
     def cause(self) -> Ints:
@@ -58,24 +65,35 @@ class Served:
 
 
 def fates_of(
-    published: Ints, since: Floats, hop_event: Ints, step: Ints, until: Floats, happened: Ints, broken: Floats
+    published: Ints,
+    publisher: Ints,
+    since: Floats,
+    messages: tuple[Ints, Ints, Floats],
+    happened: Ints,
+    broken: Floats,
 ) -> Fates:
-    """`since`: when events were published; `hop_event`, `step`, `until`: messages about them, and when each was over.
-
-    `broken`: times in which something was down or under repair, (n, 2).
-    """
+    """`messages`: which events they were about, their steps, and when each was over."""
+    hop_event, step, until = messages
     ended, over = published - 1, since.copy()
     np.maximum.at(ended, hop_event, step)
     np.maximum.at(over, hop_event, until)
-    faulty = happened & A_COPY_LOST != 0
-    for begin, end in broken:
-        faulty |= (begin <= over) & (since <= end)
+    faulty = (happened & A_COPY_LOST != 0) | _met(broken, since, over)
     entered = np.bincount(hop_event, minlength=len(published)) > 0
-    return Fates(published, ended, entered, happened, faulty)
+    return Fates(published, publisher, since, ended, entered, happened, broken, faulty)
 
 
-def compare(due: Due, served: Served, fates: Fates, lives: Lives, reached: Bools) -> Ints:
-    """Counts as in COUNTED, without strays; `reached`: (events, brokers) whether an event arrived at a broker."""
+def _met(broken: Floats, since: Floats, until: Floats) -> Bools:
+    met = np.zeros(len(since), bool)
+    for begin, end in broken:
+        met |= (begin <= until) & (since <= end)
+    return met
+
+
+def compare(due: Due, served: Served, fates: Fates, lives: Lives, reached: Bools, floor: Floor | None) -> Ints:
+    """Counts as in COUNTED, without strays; `reached`: (events, brokers) whether an event arrived at a broker.
+
+    `floor`: None where nothing ever failed.
+    """
     counts = np.zeros(len(COUNTED), np.int64)
     brokers, many = lives.brokers, int(max(due.number.max(initial=0), served.subscription.max(initial=0))) + 1
     due_group, group = due.event * brokers + due.broker, served.event * brokers + served.broker
@@ -90,14 +108,21 @@ def compare(due: Due, served: Served, fates: Fates, lives: Lives, reached: Bools
     counts[DUPLICATES] += (~first).sum()
     # A broker that lost its memory serves others until its clients are back.
     counts[SPURIOUS] += (extra & ~faulty).sum() + _disordered(due, due_group, made, served, group, as_due)
-    counts[: len(COUNTED)] += np.bincount(_causes(due, lost, fates, lives, reached), minlength=len(COUNTED))
+    event = due.event[lost]
+    arrival = fates.since[event]
+    if floor is not None:
+        arrival = floor.arrival(fates.publisher[event], arrival, due.broker[lost])
+    counts += np.bincount(_causes(due, lost, fates, lives, reached, arrival), minlength=len(COUNTED))
+    counts[UNAVOIDABLE] = np.isinf(arrival).sum()
     return counts
 
 
-def _causes(due: Due, lost: Ints, fates: Fates, lives: Lives, reached: Bools) -> Ints:
-    """The cause of each lost delivery."""
+def _causes(due: Due, lost: Ints, fates: Fates, lives: Lives, reached: Bools, arrival: Floats) -> Ints:
+    """The cause of each lost delivery; `arrival`: of a flood at its broker, ∞ where no way led there."""
     event, row = due.event[lost], due.row[lost]
     cause = fates.cause[event]
+    no_way = np.isinf(arrival) | fates.met_repair(fates.since[event], arrival)
+    cause = np.where(no_way & (cause == MISSED), FAULT, cause)
     arrived = reached[event, due.broker[lost]]
     cause = np.where(arrived & (cause == DROPPED), MISSED, cause)  # a copy that was dropped was not this one
     # While it spreads or leaves, tables may lack it; an event that nobody took in is lost to all.

@@ -32,12 +32,14 @@ from sim.experiment.oracle_events import (
     SAME_SCORE,
     SPURIOUS,
     TRANSIENT,
+    UNAVOIDABLE,
     UNDUE,
     Fates,
     Served,
 )
+from sim.experiment.oracle_floor import Floor
 from sim.experiment.oracle_paths import ROUNDING, Columns, latencies
-from sim.experiment.oracle_truth import Floats, Ints, all_reached, scores_of_pairs
+from sim.experiment.oracle_truth import Bools, Floats, Ints, all_reached, scores_of_pairs
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Under:
     published: int
     ended: int
     cause: int  # MISSED: nothing went wrong
+    flooded: Bools | None = None  # the brokers that flooding reaches; None: all
 
 
 def judge_event(known: Subscriptions, reached: Ints, scores: Floats, under: Under, served: Served) -> Ints:
@@ -63,7 +66,8 @@ def judge_event(known: Subscriptions, reached: Ints, scores: Floats, under: Unde
     lives, home, k = known.truth.lives, known.truth.home, known.truth.k
     order = np.lexsort((lives.number[reached], -scores))  # best first
     reached, scores = reached[order], scores[order]
-    entitled = lives.number[reached[in_force(lives, reached, np.array(under.published))]][:k]
+    entitled_rows = reached[in_force(lives, reached, np.array(under.published))][:k]
+    entitled = lives.number[entitled_rows]
     score_of = dict(zip(reached.tolist(), scores.tolist(), strict=True))
     rows = reached[(lives.came[reached] <= under.ended) & (known.gone[reached] >= under.published)]
     rows = rows[np.sort(np.unique(lives.number[rows], return_index=True)[1])]  # the best rank of each
@@ -78,6 +82,8 @@ def judge_event(known: Subscriptions, reached: Ints, scores: Floats, under: Unde
     right = [number for number in unique if number in at_home and outranked.get(row_of.get(number, -1), k) < k]
     made = np.isin(entitled, list(at_home))
     lost = entitled[~made]
+    if under.flooded is not None:
+        counts[UNAVOIDABLE] += (~under.flooded[home[entitled_rows[~made]]]).sum()
     counts[DUE] += len(entitled)
     counts[DELIVERED] += made.sum()
     counts[UNDUE] += len(unique) - made.sum()
@@ -100,8 +106,10 @@ def judge_event(known: Subscriptions, reached: Ints, scores: Floats, under: Unde
     return counts
 
 
-def judge_events(known: Subscriptions, values: Floats, weights: Floats, fates: Fates, served: Served) -> Ints:
-    """Counts as in COUNTED of some events."""
+def judge_events(
+    known: Subscriptions, values: Floats, weights: Floats, fates: Fates, served: Served, floor: Floor | None
+) -> Ints:
+    """Counts as in COUNTED of some events; `floor`: None where nothing ever failed."""
     truth, counts = known.truth, np.zeros(len(COUNTED), np.int64)
     parts = [all_reached(truth.terms, chunk, values) for chunk in truth.chunks]
     event, row = (np.concatenate([np.empty(0, np.int64), *(part[side] for part in parts)]) for side in (0, 1))
@@ -112,7 +120,9 @@ def judge_events(known: Subscriptions, values: Floats, weights: Floats, fates: F
     for place in np.flatnonzero(fates.published >= 0).tolist():
         some = order[edges[place] : edges[place + 1]]
         its = slice(*edges_served[place : place + 2])
-        under = Under(int(fates.published[place]), int(fates.ended[place]), int(causes[place]))
+        takes = None if floor is None else floor.takes(int(fates.publisher[place]), float(fates.since[place]))
+        flooded = None if takes is None else np.isfinite(takes)
+        under = Under(int(fates.published[place]), int(fates.ended[place]), int(causes[place]), flooded)
         got = Served(*(column[its] for column in vars(served).values()))
         counts += judge_event(known, row[some], scores[some], under, got)
     return counts

@@ -121,8 +121,9 @@ def _entries(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints) -
     brokers = tables["brokers"].num_rows
     link = target.astype(np.int64) * brokers + source  # the holder of the entry, and the neighbour that sent it
     # One number per entry: a subscription in the table that a broker keeps for a neighbour in a tree.
-    trees = int(tree.max(initial=-1)) + 2
-    key = (identity * brokers**2 + link) * trees + (tree + 1)
+    lowest = int(tree.min(initial=-1))
+    trees = int(tree.max(initial=-1)) - lowest + 1
+    key = (identity * brokers**2 + link) * trees + (tree - lowest)
     order = np.argsort(key, kind="stable")  # steps are in order already
     key, joins, step = key[order], joins[order], step[order]
     same = np.concatenate([[False], key[1:] == key[:-1]])[: len(key)]  # the same entry as the row before
@@ -135,7 +136,8 @@ def _entries(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints) -
     order, step, left = order[by_link], step[by_link], left[by_link]
     links, first = np.unique(link[order], return_index=True)
     first = np.append(first, len(order))
-    return Entries(first, places[identity[order]], step, left, tree[order].astype(np.int64)), links
+    source = np.where(tree < 0, tree, tree % brokers)  # a later version of its tree is named after it
+    return Entries(first, places[identity[order]], step, left, source[order].astype(np.int64)), links
 
 
 NO_ENTRIES = Entries(np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(4)))

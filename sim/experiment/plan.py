@@ -20,7 +20,7 @@ import copy
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 from broker.work import is_file
 from coverlay import CoverlayError, did_you_mean, quoted, shortened
 from sim.experiment.changes import SWEEP, changed, forget, tables
-from sim.experiment.config import Experiment, parse
+from sim.experiment.config import Experiment, borrowed_prices, parse
 from sim.experiment.dotted import assign, lookup
 from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.kinds import by_key
@@ -36,6 +36,7 @@ from sim.experiment.latency_origins import differing_origins
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous
 from sim.experiment.shipped import shipped
 from sim.experiment.toml_text import read_toml
+from sim.plugins import Plugin, explained, load_used, used_by
 
 EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
 RUN_LIMIT = 100_000  # a larger sweep is taken for a typing mistake
@@ -50,6 +51,8 @@ class PlannedRun:
     point: dict[str, Any]
     inputs: Mapping[str, str] = field(default_factory=dict)  # key of each input file → digest of its content
     ignored: tuple[str, ...] = ()  # keys that were given and are left out here: they have no effect
+    plugins: tuple[Plugin, ...] = ()  # that it uses
+    local: tuple[str, ...] = ()  # names that it uses and only this session knows
 
     @property
     def run_id(self) -> str:
@@ -61,7 +64,8 @@ class PlannedRun:
             assign(parameters, key, content)
             if key in point:
                 point[key] = content
-        text = json.dumps([parameters, point], sort_keys=True)
+        own = [plugin.digest for plugin in self.plugins]
+        text = json.dumps([parameters, point, *([own] if own else [])], sort_keys=True)
         return f"s{self.seed}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
 
 
@@ -73,15 +77,20 @@ class Plan:
     data: dict[str, Any]
     runs: list[PlannedRun]
     notes: tuple[str, ...] = ()  # what the user should know: settings without effect, keys no longer swept
+    plugins: tuple[Plugin, ...] = ()  # that it names; their files are copied to the results
+
+    def __repr__(self) -> str:
+        points, seeds = {str(run.point) for run in self.runs}, {run.seed for run in self.runs}
+        return f"Plan {self.name}: {len(self.runs)} runs, {len(points)} points × {len(seeds)} seeds"
 
 
-def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) -> Plan:
+def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = (), plugins: Sequence[str] = ()) -> Plan:
     """The plan of a shipped experiment or of the user's own file, with settings (`key=value`, or a dict) applied."""
     path = shipped().get(name_or_file, Path(name_or_file))
     if not isinstance(settings, Mapping):
         settings = dict(map(parse_setting, settings))
     data = _read(path, name_or_file)
-    made = plan(data, where=name_or_file, settings=settings, folder=path.parent)
+    made = plan(data, where=name_or_file, settings=settings, folder=path.parent, plugins=plugins)
     empty = f"{name_or_file} is empty: every key that is not set has its default (coverlay keys)"
     return made if data else replace(made, notes=(empty, *made.notes))
 
@@ -91,20 +100,29 @@ def plan(
     where: str = "experiment",
     settings: Mapping[str, Any] | None = None,
     folder: Path | None = None,
+    plugins: Sequence[str] = (),
 ) -> Plan:
     """Expand `[sweep]` and `[[case]]` into runs, every one of them checked.
 
     `settings` are dotted keys that win over the data. Relative paths in the data start from `folder`, those in settings
-    from the current folder.
+    from the current folder, and so do those of `plugins`, which are imported beside those in the data.
     """
-    settings = by_key(settings or {})
+    settings, data = by_key(settings or {}), _with_plugins(data, folder or Path(), plugins)
+    with explained():
+        return _plan(data, load_used({**data, "settings": settings}), where, settings, folder)
+
+
+def _plan(
+    data: Mapping[str, Any], plugins: list[Plugin], where: str, settings: Mapping[str, Any], folder: Path | None
+) -> Plan:
     change = changed(_with_paths(data, folder or Path()), settings)
     whole = _with_paths(change.data, Path())  # paths that are still relative come from settings
     whole.setdefault("name", Path(where).stem)
     base = copy.deepcopy(whole)
     sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
-    seeds = parse(base, where).seeds  # mistakes outside the sweep are reported once, without swept values
-    _check_sweep(sweep, cases, len(seeds), where)
+    whole_experiment = parse(base, where)  # mistakes outside the sweep are reported once, without swept values
+    _check_sweep(sweep, cases, len(whole_experiment.seeds), where)
+    _check_asked(whole_experiment.asks, where)
     points = list(expand(base, sweep, cases, where))
     notes, unused = superfluous(points, settings, where)
     notes[:0] = [*base.get("notes", []), *change.dropped]
@@ -126,8 +144,23 @@ def plan(
     runs = []
     for point in different.values():
         inputs, ignored = input_digests(point.experiment, digests), tuple(item.key for item in point.idle)
-        runs += [PlannedRun(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
-    return Plan(base["name"], whole, runs, tuple(notes))
+        used = used_by(point.experiment, plugins)
+        notes += [note for note in borrowed_prices(point.experiment) if note not in notes]
+        for seed in point.experiment.seeds:
+            runs.append(PlannedRun(point.experiment, seed, point.point, inputs, ignored, *used))
+    if local := sorted({name for run in runs for name in run.local}):
+        notes.append(f"registered in this session only, so runs are made in this process: {', '.join(local)}")
+    return Plan(base["name"], whole, runs, tuple(notes), tuple(plugins))
+
+
+def _with_plugins(data: Mapping[str, Any], folder: Path, given: Sequence[str]) -> dict[str, Any]:
+    """The data, with plug-ins given beside it, and the paths of all plug-ins' files."""
+    named = data.get("plugins", [])
+    if not isinstance(named, list):
+        return dict(data)  # refused when they are imported
+    here = [str((folder / name).resolve()) if str(name).endswith(".py") else name for name in named]
+    here += [str(Path(name).resolve()) if name.endswith(".py") else name for name in given]
+    return {**data, "plugins": list(dict.fromkeys(here))} if here else dict(data)
 
 
 def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
@@ -145,6 +178,17 @@ def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
     if count * seeds > RUN_LIMIT:
         many = f"{count:,} points with {seeds:,} seeds each are {count * seeds:,} runs"
         raise CoverlayError(f"{where}: {many}; at most {RUN_LIMIT:,} are run")
+
+
+def _check_asked(names: list[str], where: str) -> None:
+    if names:
+        from analysis.spark.metrics import metric  # only here: it takes half a second
+
+        for name in names:
+            try:
+                metric(name)
+            except CoverlayError as error:
+                raise CoverlayError(f"{where}: asks: {error}") from None
 
 
 def _read(path: Path, name: str) -> dict[str, Any]:

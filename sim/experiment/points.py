@@ -16,7 +16,7 @@ from sim.experiment.kinds import by_key, foreign_keys
 
 REASONS = 4  # shown in a note
 # Keys that decide nothing about a single run, so they cannot be swept, nor make another key superfluous.
-ABOUT_THE_SWEEP = {"name", "question", "notes", "seeds", "tell", "run.force", "run.limit_bytes", "run.engine"}
+ABOUT_THE_SWEEP = {"name", "question", "asks", "notes", "seeds", "tell", "run.force", "run.limit_bytes", "run.engine"}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import covering
 from routing.strategies import STRATEGIES
-from sim.workloads import workload_options
+from sim.workloads import WORKLOADS, workload_options
 from sim.workloads.arrivals import INTEREST
 from sim.workloads.begen import Begen
 from sim.workloads.publishing import BURSTY, SCALED
@@ -55,6 +55,12 @@ def _in_file(file: str, column: str) -> Reason:
 overlay_from_file = _if(lambda e: e.overlay.file is not None, "overlay.file gives the overlay")
 overlay_generated = _if(lambda e: e.overlay.file is None, "it is for overlay.file")
 workload_from_files = _if(lambda e: e.workload.from_files, "the workload comes from files")
+own_attributes = _first(
+    workload_from_files,
+    _if(
+        lambda e: e.workload.kind in WORKLOADS.written, "workload.kind = {e.workload.kind!r} has attributes of its own"
+    ),
+)
 no_events_file = _if(lambda e: e.workload.events_file is None, "there is no workload.events_file to repeat")
 workload_generated = _if(
     lambda e: not e.workload.from_files, "workload.kind = {e.workload.kind!r} brings its own schema"
@@ -124,6 +130,13 @@ _nothing_drawn = "faults.crash_fraction and faults.cut_fraction are 0"
 no_drawn_faults = _first(
     faults_from_file, _if(lambda e: not (e.faults.crash_fraction or e.faults.cut_fraction), _nothing_drawn)
 )
+
+no_faults = _if(
+    lambda e: e.faults.file is None and not (e.faults.crash_fraction or e.faults.cut_fraction),
+    "nothing fails: see [faults]",
+)
+no_failover = _first(_if(lambda e: e.routing.failover == "none", 'routing.failover is "none"'), no_faults)
+no_hold_down = _first(no_failover, _if(lambda e: e.routing.rejoin == "never", 'routing.rejoin is "never"'))
 
 _homes_in_file, _publishers_in_file = _in_file("subscriptions_file", "broker"), _in_file("events_file", "broker")
 _everywhere = f'arrivals.attach = "{INTEREST}" says where every client is'

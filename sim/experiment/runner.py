@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 import covering
+from analysis.spark.records import times_and_preloads
 from broker import trace
 from broker.trace.disk import CURE, writing
 from broker.trace.sampling import thin
@@ -28,6 +29,7 @@ from sim.experiment.engines import ENGINES, Tell, engine_for, nobody
 from sim.experiment.plan import PlannedRun
 from sim.experiment.predict import Prediction, predict
 from sim.experiment.run_notes import notes_of, refuse_endless
+from sim.experiment.switchovers import switchovers
 from sim.machine import machine
 from sim.random_streams import streams
 
@@ -99,6 +101,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     verdict = oracle.judge(workload, tables, rules_of(inputs.settings), share)
     delivered = tables["deliveries"].num_rows + int(tables["deliveries_rest"].column("count").to_numpy().sum())
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
+    before = times_and_preloads(tables["publications"], tables["operations"])
     record = {
         "run_id": run.run_id,
         "experiment": experiment.name,
@@ -108,21 +111,24 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "inputs": json.dumps(digests),
         "may_miss": experiment.covering.approximate,
         **facts_of(experiment),
-        "versions": json.dumps(_versions()),
+        "versions": json.dumps({**_versions(), **{plugin.name: plugin.digest for plugin in run.plugins}}),
         "engine": engine,
         "engine_reason": why,
         "trace_hash": trace.trace_hash(tables),
         "brokers": overlay.brokers,
         "links": ran.links,
+        "spare_links": overlay.graph.number_of_edges() - ran.links,
         "geographic": overlay.geographic,
         "subscriptions": len(workload.lo),
         "active": ran.active,
         "events": len(workload.events),
         "attributes": len(workload.schema),
-        "control_messages": _sent_before(tables) + _over_links(tables["control"]),
+        **before,
+        "control_messages": before["preload_messages"] + _over_links(tables["control"]),
         "event_messages": _over_links(tables["publications"]),
         "deliveries": delivered,
         "simple_entries": ran.simple_entries,
+        **switchovers(tables, overlay, inputs.settings.failover, ran.finished),
         **vars(verdict),
         "finished": ran.finished,
         "wall_seconds": time.perf_counter() - started,
@@ -136,12 +142,6 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
 
 def _over_links(messages: pa.Table) -> int:
     return int((messages.column("source").to_numpy() != trace.CLIENT).sum())
-
-
-def _sent_before(tables: Mapping[str, pa.Table]) -> int:
-    """Messages by which subscriptions spread before time 0: they are counted per request but not traced."""
-    operations = tables["operations"].select(["kind", "messages"]).to_pandas()
-    return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 
 
 def run_folder(out: Path, run: PlannedRun) -> Path:
@@ -184,5 +184,8 @@ def facts_of(experiment: Experiment) -> dict[str, Any]:
         "merges": chosen.merges,
         "holds_back": chosen.holds_back(),
         "on_curve": method.on_curve,
+        "store": index.store or "",
+        "epsilon_of": method.epsilon_of,
+        "cap": index.cap or 0,
         "charged_as": index.choice if method.name in method.charged_as() else method.name,
     }

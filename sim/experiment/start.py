@@ -7,7 +7,7 @@ is written: the file runs as it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ def _has(experiment: Experiment, setting: Setting) -> bool:
         section = getattr(section, part, None)
         if not hasattr(section, "model_fields_set"):
             return False  # within a table of the user
-    chosen = getattr(section, "kind", None), getattr(section, "method", None)
+    chosen = [getattr(section, name, None) for name in ("kind", "method", "strategy")]
     if setting.only_for and (not set(setting.only_for) & set(chosen) or getattr(section, "from_files", False)):
         return False
     field = type(section).model_fields.get(name)
@@ -190,10 +190,12 @@ def _schema(data: Mapping[str, Any], folder: Path) -> dict[str, Any] | None:
         raise CoverlayError(f"{subscriptions} has a text column: give --events FILE too, which has the attributes")
     table = Table.read("--events", str(folder / events))
     columns = (c for c in table.columns if c not in EVENT_EXTRAS and not c.endswith(PARTS[2]))
-    return {column: _attribute([cell for cell in table.columns[column] if cell is not None]) for column in columns}
+    return {column: guessed(table.columns[column]) for column in columns}
 
 
-def _attribute(cells: list[Any]) -> dict[str, Any]:
+def guessed(cells: Sequence[Any]) -> dict[str, Any]:
+    """An attribute of a schema with these values; an empty cell is None."""
+    cells = [cell for cell in cells if cell is not None]
     try:
         numbers = [float(cell) for cell in cells]
     except (TypeError, ValueError):

@@ -17,18 +17,19 @@ import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
-from coverlay import CoverlayError, __version__
+from coverlay import CoverlayError, __version__, quoted
+from sim import plugins
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.folder_lock import FolderLock
@@ -40,6 +41,7 @@ from sim.experiment.toml_text import to_toml, toml_value
 TICK = 0.25  # seconds between two reports of progress
 ORPHAN_CHECK = 0.5  # seconds between two checks that the parent process still exists
 DIED = "its process died, most likely because the machine ran out of memory; make the run smaller"
+JAVA_ENDED = "Spark's Java process ended, killed or out of memory; finished runs are kept, --resume goes on from there"
 SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed tells as much as several"
 
 _shares: Any = None  # in a worker: the progress of each run of the sweep
@@ -56,7 +58,7 @@ class Failure:
         point = ", ".join(f"{key} = {json.dumps(value)}" for key, value in self.run.point.items())
         return f"seed {self.run.seed}{', ' + point if point else ''}: {self.message}"
 
-    def repeat_command(self, experiment: str, settings: list[str] | tuple[str, ...] = ()) -> str:
+    def repeat_command(self, experiment: str, settings: Sequence[str] = (), plugins: Sequence[str] = ()) -> str:
         """The command that runs this run and no other, in a folder of its own."""
         given = by_key(dict(map(parse_setting, settings)))
         chosen = [f"{key}={toml_value(value)}" for key, value in given.items() if key not in self.run.ignored]
@@ -64,6 +66,7 @@ class Failure:
         chosen += [f"seeds=[{self.run.seed}]", "sweep={}", f"case=[{toml_value(self.run.point)}]"]
         words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
         words += [word for setting in chosen for word in ("--set", setting)]
+        words += [word for plugin in plugins for word in ("--plugin", plugin)]
         return shlex.join(words)
 
 
@@ -132,11 +135,14 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE, lock: F
 
     The folder is locked until the sweep ends, or as long as a `lock` is held by who also writes what comes after it.
     """
-    check_files(plan.runs)
+    with plugins.explained():
+        check_files(plan.runs)
+    options = _for_local_names(plan, options)
     _refuse_foreign_runs(plan, out)
     with FolderLock(out) if lock is None else nullcontext(lock) as lock:
         locked = lock.take()
         replaced = _replaced(plan, out)
+        plugins.keep(plan.plugins, out)
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")  # of a sweep that was killed
         kept = {run.run_id: found for run in plan.runs if options.resume and (found := _kept(out, run))}
@@ -158,6 +164,17 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE, lock: F
         finally:
             remove_leftovers(out / "runs", "run=*")  # of processes that were stopped
     return result
+
+
+def _for_local_names(plan: Plan, options: SweepOptions) -> SweepOptions:
+    """What a script or notebook registered itself is known in its process only."""
+    local = sorted({name for run in plan.runs for name in run.local})
+    if not local:
+        return options
+    if options.spark_master is not None:
+        where = "put it into a file and name that in plugins = […], so that the machines of a cluster can import it"
+        raise CoverlayError(f"{quoted(local[0])} is registered in this process only; {where}")
+    return replace(options, jobs=1)
 
 
 def _turn(run: PlannedRun) -> tuple[int, int]:
@@ -262,26 +279,41 @@ class _Executing:
         A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver
         then hears of every run as it ends. As many are under way as the cluster has cores.
         """
-        from analysis.spark.session import context  # starting a JVM is slow and needs Java: only when asked for
+        from analysis.spark.session import lost, session  # starting Java is slow: only when asked for
 
-        spark = context(master)
+        spark = session(master).sparkContext
         folder = self._out.resolve()
 
         def submit(run: PlannedRun) -> tuple[PlannedRun, Attempt]:
             try:
                 found: list[Attempt] = spark.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
             except Exception as error:  # py4j wraps whatever happened on the cluster
+                if lost():
+                    raise CoverlayError(JAVA_ENDED) from error
                 return run, Failure(
                     run, f"Spark lost it: {(str(error) or repr(error)).splitlines()[0]}", is_input=False
                 )
-            return run, found[0]
+            return run, _seen_here(found[0], run, self._out)
 
-        with ThreadPoolExecutor(max(1, min(spark.defaultParallelism, len(self._runs)))) as pool:
-            left = {pool.submit(submit, run) for run in self._runs}
-            while left:
-                finished, left = wait(left, timeout=TICK, return_when=FIRST_COMPLETED)
-                self.report()
-                yield from (future.result() for future in finished)
+        def cores() -> int:
+            with suppress(Exception):  # without Spark, a run is where to say so
+                return max(1, spark.defaultParallelism)
+            return 1
+
+        waiting = list(reversed(self._runs))
+        under_way: set[Future[tuple[PlannedRun, Attempt]]] = set()
+        with ThreadPoolExecutor(len(waiting)) as pool:
+            try:
+                while waiting or under_way:
+                    while waiting and len(under_way) < cores():  # which may join later
+                        under_way.add(pool.submit(submit, waiting.pop()))
+                    finished, under_way = wait(under_way, timeout=TICK, return_when=FIRST_COMPLETED)
+                    self.report()
+                    yield from (future.result() for future in finished)
+            except BaseException:  # nobody wants the other runs any more
+                with suppress(Exception):
+                    spark.cancelAllJobs()
+                raise
 
 
 def _begin_worker(parent: int, lock: int, shares: Any) -> None:
@@ -310,22 +342,37 @@ def _attempt_in_worker(run: PlannedRun, out: Path, slot: int) -> Attempt:
 
 def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
     try:
+        plugins.ensure(run.plugins, out)
         return execute(run, out, tell)
     except CannotWrite as error:
         return Failure(run, str(error), is_input=False, unwritable=True)
-    except CoverlayError as error:
-        return Failure(run, str(error), is_input=True)
     except MemoryError:
         return Failure(run, "the machine ran out of memory; make the run smaller", is_input=False)
-    except Exception:  # the sweep must go on; the traceback is kept for the report of our own mistake
+    except Exception as error:  # the sweep must go on; the traceback is kept for the report of our own mistake
+        theirs = plugins.blame(error)
+        if theirs is not None or isinstance(error, CoverlayError):
+            return Failure(run, theirs or str(error), is_input=True)
         return Failure(run, traceback.format_exc(), is_input=False)
+
+
+def _seen_here(attempt: Attempt, run: PlannedRun, out: Path) -> Attempt:
+    """What a worker of a cluster did, if it wrote where this machine reads."""
+    folder = run_folder(out, run)
+    if isinstance(attempt, Failure) or folder.is_dir():
+        return attempt
+    shared = "--out must be on storage that this machine and all workers see under the same path"
+    return Failure(
+        run, f"a worker wrote {folder.resolve()}, which is not there on this machine: {shared}", is_input=True
+    )
 
 
 def left_of(out: Path) -> tuple[str, ...]:
     """A note about runs of the plan in a folder that were not run; none if all were, or if there is no plan."""
     try:
+        if "plugins" in tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8")):
+            return ()  # a report imports nobody's code
         runs = load(str(out / EXPERIMENT)).runs
-    except CoverlayError:
+    except (CoverlayError, OSError, ValueError):
         return ()
     left = [run for run in runs if not run_folder(out, run).is_dir()]
     there = sum(1 for _ in (out / "runs").glob("run=*"))
@@ -362,7 +409,7 @@ def _replaced(plan: Plan, out: Path) -> str:
     """A note if the folder has the file of another experiment, but none of its runs."""
     with suppress(OSError, ValueError):
         before = tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8"))
-        if before != tomllib.loads(to_toml(plan.data)) and not any((out / "runs").glob("run=*")):
+        if before != tomllib.loads(_as_run(plan)) and not any((out / "runs").glob("run=*")):
             other = f"{out} was the folder of another experiment, {before.get('name')!r}, which has no runs there"
             return f"{other}: it is now the folder of this one"
     return ""
@@ -372,4 +419,10 @@ def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
     with writing(f"--out {out}", partial(runs_kept, out)), replaced_file(out / EXPERIMENT) as unfinished:
-        unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")
+        unfinished.write_text(notes + _as_run(plan), encoding="utf-8")
+
+
+def _as_run(plan: Plan) -> str:
+    """The experiment as a file of the output folder: plug-ins are the copies beside it."""
+    named = [plugin.copy if plugin.is_file else plugin.name for plugin in plan.plugins]
+    return to_toml({**plan.data, "plugins": named} if named else plan.data)

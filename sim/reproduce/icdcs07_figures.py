@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -14,6 +14,7 @@ from sim.reproduce.icdcs07_measure import Cost, Recall
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 
@@ -32,21 +33,56 @@ def cubes_of(lengths: Sequence[int], bits: int) -> list[tuple[int, tuple[int, ..
     return cubes
 
 
-def decompositions(out: Path) -> str:
-    """The slides' two rectangles, cut into standard cubes; the picture is mirrored as the search sees it."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 5))
-    for axis, (lengths, bits) in zip(axes, (((5, 7), 3), ((33, 33), 6)), strict=True):
-        for rank, (side, (x, y)) in enumerate(cubes_of(lengths, bits)):
-            colour = plt.get_cmap("viridis")(np.log2(side) / bits)
-            axis.add_patch(Rectangle((x, y), side, side, facecolor=colour, edgecolor="white", linewidth=0.6))
-            if lengths[0] < 10:
-                axis.text(x + side / 2, y + side / 2, str(rank + 1), ha="center", va="center", color="white")
-        axis.set_xlim(0, max(lengths))
-        axis.set_ylim(0, max(lengths))
-        axis.set_aspect("equal")
-        axis.set_title(f"{lengths[0]} × {lengths[1]}: {len(cubes_of(lengths, bits))} standard cubes")
-    axes[1].set_xlabel("the 257 × 257 example, at an eighth of its size")
-    return _save(figure, out, "decomposition")
+_OURS, _SLIDES = "tab:blue", "tab:orange"
+
+
+Runs = tuple[int, int]  # of 257 × 257: by exact search, and for 99 % of its volume
+
+
+def slides_beside_ours(
+    told_runs: Runs, runs: Runs, told_shares: Mapping[int, float], shares: Sequence[float], out: Path
+) -> str:
+    """The slides' two examples, 257 × 257 and 5 × 7, and their numbers beside what the index does.
+
+    Shares are γ, per cent of the volume of 5 × 7: those told after some numbers of cubes, ours after every cube.
+    """
+    figure, ((square, counts), (cut, searched)) = plt.subplots(2, 2, figsize=(10, 8.4))
+    _cubes(square, (257, 257), 9)
+    square.set_title("257 × 257: a cube of 256 × 256, a margin of cells")
+    corner = square.inset_axes((0.34, 0.34, 0.36, 0.36), xlim=(249, 257), ylim=(249, 257), xticks=[], yticks=[])
+    _cubes(corner, (257, 257), 9)
+    square.indicate_inset_zoom(corner, edgecolor="black")
+    for offset, values, colour, label in ((-0.2, told_runs, _SLIDES, "slides"), (0.2, runs, _OURS, "ours")):
+        bars = counts.bar([offset, 1 + offset], values, 0.38, color=colour, label=label)
+        counts.bar_label(bars)
+    counts.set(yscale="log", ylim=(0.5, 2000), ylabel="runs looked up", xticks=[0, 1])
+    counts.set_xticklabels(["exact search", "99 % of the volume"])
+    counts.set_title("257 × 257: runs")
+    counts.legend()
+    _cubes(cut, (5, 7), 3, numbered=True)
+    cut.set_title("5 × 7: standard cubes in the order of the search")
+    searched.step(range(len(shares) + 1), [0.0, *shares], where="post", color=_OURS, label="ours")
+    searched.plot([*told_shares], [*told_shares.values()], "o", color=_SLIDES, label="slides")
+    for cubes, told in told_shares.items():
+        searched.annotate(f"{told:g} %", (cubes, told), (6, -12), textcoords="offset points")
+    searched.axhline(90.0, color="grey", linestyle="--", linewidth=0.8)
+    searched.text(0.1, 91.0, "1 − ε = 90 %", color="grey")
+    searched.set(xlabel="cubes looked up", ylabel="γ: share of the volume searched, %", xlim=(0, 13), ylim=(0, 104))
+    searched.set_title("5 × 7: volume searched")
+    searched.legend(loc="lower right")
+    return _save(figure, out, "slides_beside_ours")
+
+
+def _cubes(axis: Axes, lengths: tuple[int, int], bits: int, numbered: bool = False) -> None:
+    """A rectangle cut into standard cubes, mirrored as the search sees it."""
+    for rank, (side, (x, y)) in enumerate(cubes_of(lengths, bits), 1):
+        colour = plt.get_cmap("viridis")(0.15 + 0.7 * np.log2(side) / np.log2(max(lengths)))
+        axis.add_patch(Rectangle((x, y), side, side, facecolor=colour, edgecolor="white", linewidth=0.6))
+        if numbered:
+            axis.text(x + side / 2, y + side / 2, str(rank), ha="center", va="center", color="white")
+    axis.set_aspect("equal")
+    if not axis.get_xlim()[0]:
+        axis.set(xlim=(0, lengths[0]), ylim=(0, lengths[1]))
 
 
 def costs(measured: Sequence[Cost], out: Path) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import covering
 from covering.curve import theory
@@ -146,25 +147,28 @@ def key_of(cell: Sequence[int], bits: int) -> int:
     return int(row[0]) >> (64 - len(cell) * bits)
 
 
-def surface_study(seed: int, bits: int = 6, positions: int = 60) -> list[tuple[int, float, float]]:
-    """(side, mean runs on the Z curve, on the Hilbert curve) of squares at random places in a 2^bits grid."""
+def surface_study(bits: int = 6) -> list[tuple[int, float, float]]:
+    """(side, mean runs on the Z curve, on the Hilbert curve) of squares, over all their places in a 2^bits grid."""
     size = 1 << bits
-    keys = np.empty((2, size, size), np.int64)
+    walks = np.empty((2, size * size, 2), np.int64)  # the cells of both curves, in order
     for x in range(size):
         for y in range(size):
             cell = np.array([x, y])
-            keys[0, x, y] = key_of((x, y), bits)
+            walks[0, key_of((x, y), bits)] = x, y
             to_hilbert(cell, bits)
-            keys[1, x, y] = key_of(cell.tolist(), bits)
-    rng = np.random.default_rng([9, seed])
-    result = []
-    for side in range(2, size // 2 + 1):
-        corners = rng.integers(0, size - side + 1, (positions, 2)).tolist()
-        runs = [
-            np.mean(
-                [1 + (np.diff(np.sort(keys[c, x : x + side, y : y + side], axis=None)) > 1).sum() for x, y in corners]
-            )
-            for c in (0, 1)
-        ]
-        result.append((side, float(runs[0]), float(runs[1])))
-    return result
+            walks[1, key_of(cell.tolist(), bits)] = x, y
+    return [
+        (side, mean_runs(walks[0], side, size), mean_runs(walks[1], side, size)) for side in range(2, size // 2 + 1)
+    ]
+
+
+def mean_runs(walk: NDArray[np.int64], side: int, size: int) -> float:
+    """The mean number of runs of a curve in a square of this side, over all its places in the grid.
+
+    A square has a run for each of its cells, less one for each step of the curve that stays inside. A step stays inside
+    the squares that contain both of its cells, so steps are counted instead of squares.
+    """
+    low, high = np.minimum(walk[:-1], walk[1:]), np.maximum(walk[:-1], walk[1:])
+    first, last = np.maximum(high - side + 1, 0), np.minimum(low, size - side)  # places of squares that contain both
+    inside = np.maximum(last - first + 1, 0).prod(axis=1).sum()
+    return float(side * side - inside / (size - side + 1) ** 2)

@@ -18,7 +18,7 @@ from sim.reproduce import icde12_parts
 from sim.reproduce.measure import CLOCK, WARM_UP, Bout, operations
 from sim.reproduce.rules import COUNTS
 from sim.reproduce.series import Series, Swept, growth, most_saved, saved
-from sim.reproduce.sheet import FIRST_SEED, Cause, Sheet, Steps
+from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like
 from topk.sparse import METHODS, build, from_predicates
 from topk.sparse.be.star import AS_PUBLISHED, BEStarPaper
@@ -83,9 +83,9 @@ def bout(workload: Expressions, names: Sequence[str], ks: Ks | None = None, **op
     return Bout(asks, events[WARM_UP:], events[:WARM_UP], empty, work)
 
 
-def _drawn(methods: Iterable[str], seed: int) -> tuple[str, ...]:
+def _drawn(sheet: Sheet, methods: Iterable[str], seed: int) -> tuple[str, ...]:
     """These methods; ours, which takes time and decides nothing, for the first seed only."""
-    return tuple(name for name in methods if name != OURS or seed == FIRST_SEED)
+    return tuple(name for name in methods if name != OURS or seed == sheet.seeds[0])
 
 
 def _size(base: Begen) -> str:
@@ -96,7 +96,7 @@ def _sweep(sheet: Sheet, figure: str, title: str, x: str, values: Sequence[tuple
     def point(parameters: Begen, seed: int) -> Bout:
         workload = begen(replace(parameters, seed=seed))
         # Where all matches are wanted no bound is read: nodes need not have one per attribute.
-        return bout(workload, _drawn(_METHODS, seed), match_probability=parameters.match_probability, slots=32)
+        return bout(workload, _drawn(sheet, _METHODS, seed), match_probability=parameters.match_probability, slots=32)
 
     return sheet.sweep(figure, title, x, [(v, partial(point, p)) for v, p in values])
 
@@ -219,8 +219,14 @@ def _by_cluster(sheet: Sheet, macro: dict[str, dict[str, Swept]]) -> None:
 def _construction(sheet: Sheet, base: Begen) -> None:
     """Table II(b): seconds to build by insertion, and what parts of it take. The kernels are compiled before."""
     method = _METHODS[STAR][0]
-    small = begen(replace(base, subscriptions=500, events=1)).catalogue
-    build(method, small)
+
+    @cache
+    def small() -> Any:
+        """A few expressions, with which everything is compiled."""
+        few = begen(replace(base, subscriptions=500, events=1)).catalogue
+        build(method, few)
+        return few
+
     share = base.subscriptions / 1_000_000
     sets: dict[str, tuple[Callable[[int], Expressions], float]] = {
         "uniform": (lambda seed: begen(replace(base, events=1, seed=seed)), 2.30),
@@ -231,13 +237,14 @@ def _construction(sheet: Sheet, base: Begen) -> None:
     for name, (make, published) in sets.items():
 
         def built(seed: int, make: Callable[[int], Expressions] = make) -> dict[str, float]:
+            small()
             workload = make(seed)
             _, seconds = timed(partial(build, method, workload.catalogue), CLOCK)
             return {"seconds": seconds, "expressions": len(workload.catalogue)}
 
         def parts(make: Callable[[int], Expressions] = make) -> dict[str, float]:
             """µs per expression, one thing changed at a time."""
-            catalogue = make(FIRST_SEED).catalogue
+            catalogue = make(sheet.seeds[0]).catalogue
             tree, whole = timed(partial(BEStarPaper, catalogue), CLOCK)
             variants: dict[str, tuple[str, dict[str, Any]]] = {
                 "BE* with 32 bounds per node": (method, {"slots": 32}),
@@ -246,13 +253,13 @@ def _construction(sheet: Sheet, base: Begen) -> None:
             seconds = {"BE*": whole, "of it, nodes put in order at the end": timed(tree.lay_out, CLOCK)[1]}
             del tree
             for label, (other, options) in variants.items():
-                build(other, small, **options)  # it may compile
+                build(other, small(), **options)  # it may compile
                 seconds[label] = timed(partial(build, other, catalogue, **options), CLOCK)[1]
             return {label: 1e6 * taken / len(catalogue) for label, taken in seconds.items()}
 
         found = [sheet.kept(f"construction-{name}-{seed}", partial(built, seed)) for seed in sheet.seeds]
         first = found[0]
-        measured = sheet.kept(f"construction-parts-{name}", parts)
+        measured = sheet.kept(f"construction-parts-{name}-{sheet.seeds[0]}", parts)
         sheet.judge(
             f"construction-{name}",
             [point["seconds"] / (published * share) for point in found],
@@ -307,7 +314,7 @@ def _by_size(sheet: Sheet, base: Begen, largest: int) -> None:
             workload = begen(replace(base, subscriptions=count, distribution=name, seed=seed))
         else:
             workload = dblp_like(name, count, base.events, seed)
-        return bout(workload, _drawn(_TOP_K, seed), _TOP_K)
+        return bout(workload, _drawn(sheet, _TOP_K, seed), _TOP_K)
 
     for name in ("uniform", "zipf", "author", "title"):
         share = {"author": 0.76, "title": 0.25}.get(name, 1.0)  # of a million: Table III
@@ -331,7 +338,7 @@ def _by_probability(sheet: Sheet, base: Begen) -> None:
 
     def point(name: str, probability: float, seed: int) -> Bout:
         workload = begen(replace(sets[name], match_probability=probability, seed=seed))
-        return bout(workload, _drawn(_TOP_K, seed), _TOP_K, match_probability=probability)
+        return bout(workload, _drawn(sheet, _TOP_K, seed), _TOP_K, match_probability=probability)
 
     words = replace(base, distribution="zipf", dimensions=677, cardinality=26**3)
     share = base.subscriptions / 1_000_000

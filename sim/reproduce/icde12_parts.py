@@ -23,6 +23,7 @@ _CARDINALITIES = (2_500, 25_000, 250_000)
 
 def report(sheet: Sheet, base: Begen) -> None:
     few = Begen(subscriptions=base.subscriptions // 5, events=WARM_UP, distribution="zipf")
+    first = sheet.seeds[0]
     for name, variants in VARIANTS.items():
         rows = [
             sheet.kept(f"ablation-{name}-{seed}", partial(_ablation, few, variants, seed), timed=False)
@@ -35,7 +36,8 @@ def report(sheet: Sheet, base: Begen) -> None:
             cause = Cause("comparisons per event by variant", measured)
             sheet.judge(f"chosen-{name}", values, cause, size=f"{few.subscriptions:,}", figure=f"ablation-{name}")
     for kind in ("author", "title"):
-        found = sheet.kept(f"ablation-bounds-{kind}", partial(_of_words, kind, few.subscriptions), timed=False)
+        words = partial(_of_words, kind, few.subscriptions, first)
+        found = sheet.kept(f"ablation-bounds-{kind}-{first}", words, timed=False)
         _show(sheet, f"ablation-bounds-{kind}", f"bounds, {kind}", found)
     _drift(sheet, few)
     _memory(sheet)
@@ -46,8 +48,8 @@ def _ablation(parameters: Begen, variants: Any, seed: int) -> list[dict[str, obj
     return ablation(begen(replace(parameters, seed=seed)), variants)
 
 
-def _of_words(kind: str, count: int) -> list[dict[str, object]]:
-    return ablation(dblp_like(kind, count, WARM_UP), VARIANTS["bounds"])
+def _of_words(kind: str, count: int, seed: int) -> list[dict[str, object]]:
+    return ablation(dblp_like(kind, count, WARM_UP, seed), VARIANTS["bounds"])
 
 
 def _over_best(rows: list[dict[str, Any]], chosen: str) -> float:
@@ -66,9 +68,9 @@ def _show(sheet: Sheet, figure: str, x: str, rows: list[dict[str, Any]]) -> None
 
 
 def _drift(sheet: Sheet, base: Begen) -> None:
-    rows = sheet.kept(
-        "drift", partial(drift, Begen(subscriptions=base.subscriptions // 4, events=WARM_UP), 5, 50), timed=False
-    )
+    seed = sheet.seeds[0]
+    drifting = partial(drift, Begen(subscriptions=base.subscriptions // 4, events=WARM_UP, seed=seed), 5, 50)
+    rows = sheet.kept(f"drift-{seed}", drifting, timed=False)
     sheet.table("drift", rows)
     names = ("recycling", "never", "built anew")
     series = {name: {float(row["phase"]): float(row[name]) for row in rows} for name in names}

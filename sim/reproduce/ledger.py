@@ -7,9 +7,13 @@ measured is "not run".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_ledger, replace_text, write_ledger
 from analysis.report.claims_page import markdown, verdict_table
@@ -17,13 +21,18 @@ from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS
 from sim.reproduce.points import machine, points_file, shipped_file
-from sim.reproduce.sheet import SAID, Sheet, Steps, not_run
+from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run
 from sim.reproduce.tables import declared
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
 PAGE = "reproduction.md"
 _BEGINS = "<!-- Below this line `coverlay reproduce all --ledger docs` writes. -->\n"
 _COUNTS = "<!-- The next lines, too: -->\n"  # up to an empty line
+_WHEN: Mapping[str, Any] = {
+    "date": "",
+    "load": None,
+    "seconds": None,
+}  # of a claim: how it was measured, not what came out
 
 
 def reproduce(
@@ -34,6 +43,7 @@ def reproduce(
     quick: bool = False,
     resume: bool = False,
     seeds: int | None = None,
+    first_seed: int = FIRST_SEED,
     most_load: float | None = None,
     figures: Sequence[str] = (),
     kept_in: Path | None = None,
@@ -47,13 +57,24 @@ def reproduce(
     if not resume and not figures:
         points_file(folder, quick).unlink(missing_ok=True)
     shipped = shipped_file(kept_in, document) if kept_in else None
-    sheet = Sheet(document, folder, progress, quick, seeds, most_load, again=not resume, shipped=shipped)
+    sheet = Sheet(
+        document,
+        folder,
+        progress,
+        quick=quick,
+        seeds=seeds,
+        first_seed=first_seed,
+        most_load=most_load,
+        again=not resume,
+        shipped=shipped,
+    )
     steps: Steps = import_module(DOCUMENTS[document]).steps(sheet)
     for name in figures:
         if name not in steps:
             raise unknown_name(f"figure of {document}", name, steps)
     # What repeats this run. Where it was written and what was resumed do not matter.
     command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
+    command += f" --seed {first_seed}" * (first_seed != FIRST_SEED)
     command += f" --figures {','.join(figures)}" * bool(figures)
     try:
         for name in figures or steps:
@@ -87,6 +108,43 @@ def collected(out: Path, documents: Sequence[str]) -> Ledger:
     return Ledger(made, claims)
 
 
+def _silent(_: str) -> None:
+    """Progress that is not shown."""
+
+
+def judged(document: str, docs: Path) -> list[Claim]:
+    """The verdicts on a document that follow from the points that ship in the folder `docs`; nothing is measured.
+
+    Figures were measured with different numbers of data sets: a claim rests on as many as have all its points. One that
+    has none is "not run".
+    """
+    found: dict[str, Claim] = {}
+    steps_of = import_module(DOCUMENTS[document]).steps
+    shipped = shipped_file(docs, document)
+    with TemporaryDirectory() as scratch:
+
+        def judging(seeds: int) -> Sheet:
+            return Sheet(document, Path(scratch), _silent, seeds=seeds, shipped=shipped, only_judge=True)
+
+        for step in steps_of(judging(SEEDS)):
+            for seeds in range(SEEDS, 0, -1):
+                sheet, whole = judging(seeds), False
+                with suppress(NotMeasured):
+                    steps_of(sheet)[step]()
+                    whole = True
+                found = {claim.id: claim for claim in sheet.claims} | found
+                if whole:
+                    break
+    return [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
+
+
+def unlike(ledger: Ledger, claims: Sequence[Claim]) -> list[tuple[Claim | None, Claim]]:
+    """The claims that a ledger has otherwise or not at all, with what it has; those that are not run have no say."""
+    kept = {(claim.document, claim.id): claim for claim in ledger.claims}
+    pairs = [(kept.get((claim.document, claim.id)), claim) for claim in claims if claim.verdict != NOT_RUN]
+    return [(was, now) for was, now in pairs if was is None or replace(was, **_WHEN) != replace(now, **_WHEN)]
+
+
 def measured_in(out: Path) -> list[str]:
     return [document for document in sorted(DOCUMENTS) if (out / document / LEDGER).exists()]
 
@@ -106,13 +164,16 @@ def ship(ledger: Ledger, docs: Path) -> None:
 
 
 def _over(old: Ledger, new: Ledger) -> Ledger:
-    """The new ledger, with the old verdicts on claims that it has not run, unless the claim itself has changed."""
+    """The new ledger, with the old verdicts on claims that it has not run, unless the claim itself has changed.
+
+    Who makes a claim (`kind`) changes nothing about what was measured.
+    """
     before = {(claim.document, claim.id): claim for claim in old.claims if claim.verdict != NOT_RUN}
 
     def chosen(claim: Claim) -> Claim:
         was = before.get((claim.document, claim.id))
         same = was is not None and all(getattr(was, name) == getattr(claim, name) for name in SAID)
-        return was if was is not None and same and claim.verdict == NOT_RUN else claim
+        return replace(was, kind=claim.kind) if was is not None and same and claim.verdict == NOT_RUN else claim
 
     claims = [chosen(claim) for claim in new.claims]
     made = {document: list(runs) for document, runs in new.made.items()}

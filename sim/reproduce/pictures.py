@@ -18,9 +18,12 @@ class Pictures:
 
     out: Path
     seeds: tuple[int, ...]
+    drawing: bool  # else nothing is written
 
     def table(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
         """Write rows as CSV."""
+        if not self.drawing:
+            return
         names = list(dict.fromkeys(name for row in rows for name in row))
         with (self.out / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, names)
@@ -38,6 +41,8 @@ class Pictures:
         ticks: Mapping[float, str] | None = None,
     ) -> None:
         """A panel per quantity, a line per name, x → y in each; `ticks` names values of x that are not numbers."""
+        if not self.drawing:
+            return
         import matplotlib
 
         matplotlib.use("Agg")

@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.report.claims import FAILS, HOLDS, MORE, SMALLER, numeral
-from coverlay import CoverlayError
+from analysis.report.claims import CLAIMED, FAILS, HOLDS, KINDS, MORE, SMALLER, numeral
+from coverlay import CoverlayError, unknown_name
 
 # What a verdict can rest on.
 COUNTS = "counts"  # operations counted: comparisons, nodes, queue operations, cubes, probes
@@ -199,10 +199,13 @@ class Told:
     published: str  # its figure
     rule: Rule
     basis: str  # what the document measured, so what the verdict rests on
+    kind: str = CLAIMED  # or who says it instead
 
     def __post_init__(self) -> None:
         if self.basis not in BASES:
             raise CoverlayError(f"claim {self.id} rests on {self.basis!r}; it must be one of {', '.join(BASES)}")
+        if self.kind not in KINDS:
+            raise unknown_name(f"kind of claim {self.id}", self.kind, KINDS)
 
 
 def table(*claims: Told | Iterable[Told]) -> dict[str, Told]:

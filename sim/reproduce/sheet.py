@@ -43,6 +43,10 @@ class Cause:
             raise CoverlayError(f"the reason {self.text!r} names nothing that was measured")
 
 
+class NotMeasured(Exception):
+    """A point that judging needs and that was not measured."""
+
+
 class Sheet(Pictures):
     """The measurements and verdicts of one document."""
 
@@ -53,15 +57,20 @@ class Sheet(Pictures):
         progress: Progress,
         quick: bool = False,
         seeds: int | None = None,
+        first_seed: int = FIRST_SEED,
         most_load: float | None = None,
         again: bool = False,
         shipped: Path | None = None,
+        only_judge: bool = False,
     ) -> None:
         """Points of earlier runs, and those of the file `shipped`, are not measured again, unless they hold times taken
-        on another machine or under more load than `most_load`; with `again`, all are."""
+        on another machine or under more load than `most_load`; with `again`, all are. With `only_judge` nothing is
+        measured or drawn: a point that is missing raises NotMeasured."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
-        self.seeds = tuple(range(FIRST_SEED, FIRST_SEED + (seeds or (QUICK_SEEDS if quick else SEEDS))))
+        self.seeds = tuple(range(first_seed, first_seed + (seeds or (QUICK_SEEDS if quick else SEEDS))))
+        self.drawing = not only_judge
+        self._only_judge = only_judge
         self.claims: list[Claim] = []
         self.size = ""  # of what is measured, for claims that name none
         self._most_load = most_load
@@ -96,6 +105,8 @@ class Sheet(Pictures):
         neither the machine nor its load matters.
         """
         point = self._kept.get(name)
+        if point is None and self._only_judge:
+            raise NotMeasured(name)
         if point is None or name in self._old or (timed and self._unfit(point)):
             self.progress(f"{self.document}: {name}")
             gc.collect()  # indexes contain reference cycles: nine points once took 19 GB before Python freed any
@@ -118,7 +129,9 @@ class Sheet(Pictures):
         return point["value"]
 
     def _unfit(self, point: Point) -> bool:
-        """Whether times were taken elsewhere, or under more load than allowed."""
+        """Whether times were taken elsewhere, or under more load than allowed, so that they must be taken again."""
+        if self._only_judge:
+            return False
         busy = self._most_load is not None and point["load"] > self._most_load
         return busy or bool(point["machine"] != machine())
 
@@ -251,6 +264,7 @@ def _said(document: str, told: Told) -> dict[str, Any]:
         "published": told.published,
         "basis": told.basis,
         "band": told.rule.band,
+        "kind": told.kind,
     }
 
 

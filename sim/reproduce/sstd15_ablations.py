@@ -97,7 +97,7 @@ def ablations(sheet: Sheet, base: Located) -> None:
     rows = [
         {"data": variant, **row}
         for variant, make in VARIANTS.items()
-        for row in sheet.kept(f"{name}-{variant}", partial(_rows, make, few))
+        for row in sheet.kept(f"{name}-{variant}-{few.seed}", partial(_rows, make, few))
     ]
     sheet.table(name, rows)
 

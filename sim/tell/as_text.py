@@ -12,9 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from broker.language import Event, Near, Operator, Predicate, Subscription
-from broker.language.schema import Attribute, Value
+from broker.language.schema import Attribute, Schema, Value
 from broker.language.text_code import ONE
+from routing.filter import Filter
 from sim.workloads import Workload
+from sim.workloads.contract import from_filters
 
 
 def subscription_of(workload: Workload, row: int, semantics: str | None = None) -> Subscription:
@@ -37,6 +39,11 @@ def subscription_of(workload: Workload, row: int, semantics: str | None = None) 
     nearest = workload.nearest(row)
     near = None if nearest is None else Near(*nearest)
     return Subscription(tuple(predicates), id=row, score=score, near=near)
+
+
+def filter_in_words(schema: Schema, filter: Filter) -> str:
+    """A compiled subscription as a client would have written it."""
+    return str(subscription_of(from_filters(schema, [filter], np.empty((0, len(schema)))), 0))
 
 
 def event_of(workload: Workload, row: int) -> Event:

@@ -12,36 +12,37 @@ import numpy as np
 from broker.trace.schema import CLIENT
 from coverlay import CoverlayError
 from sim.tell import explain_ranked
-from sim.tell.run_trace import RunTrace
+from sim.tell.run_trace import RunTrace, Trace
 from sim.tell.story_ranked import RankedStory
 from sim.tell.truth import Ints, Truth
 from sim.tell.walk import Walk, lost
+from sim.workloads import Workload
 
 MOST_NAMED = 10  # most subscriptions named of a broker that did not get an event
 
 
 def explain(folder: Path, event: int, called: str | int | None, run_id: str | None = None) -> Iterator[str]:
     """Sentences, one per hop; `called`: the number or id of a subscription."""
+    if event < 0:  # the trace has -1 where a message is about none
+        raise CoverlayError(f"--event is {event}; events are numbered from 0")
     return Explainer(RunTrace(folder, run_id)).sentences(event, called)
 
 
 class Explainer:
     """The events of one run."""
 
-    def __init__(self, trace: RunTrace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, workload: Workload | None = None) -> None:
+        self.trace, self._workload = trace, workload
 
     @cached_property
     def truth(self) -> Truth:
         """Raises a CoverlayError if input files are gone or changed; the trace can still be told."""
-        return Truth(self.trace.planned(), self.trace)
+        return Truth(self.trace.planned(), self.trace, self._workload)
 
     def sentences(self, event: int, called: str | int | None) -> Iterator[str]:
         trace = self.trace
-        if event < 0:  # the trace has -1 where a message is about none
-            raise CoverlayError(f"--event is {event}; events are numbered from 0")
         if event not in trace.published:
-            raise CoverlayError(f"event {event} was not published in run {trace.run_id}")
+            raise CoverlayError(f"event {event} was not published in {trace.which}")
         trace.refuse_left_out("deliveries", event)
         if called is None:
             yield trace.which
@@ -51,10 +52,13 @@ class Explainer:
         subscription = trace.subscription_called(called, start.time)
         trace.refuse_left_out("decisions", subscription)
         if subscription not in trace.homes:
-            raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
+            raise CoverlayError(f"subscription {subscription} was never made in {trace.which}")
         yield trace.which
         yield from self._lives(subscription)
         yield f"event {event} was published at {start.time:.3f} ms at {trace.names[start.broker]}"
+        if start.time >= trace.switching:
+            yield f"  {self._switched(event, subscription)}"
+            return
         try:
             truth = self.truth
         except CoverlayError as error:
@@ -65,6 +69,14 @@ class Explainer:
         else:
             walk = Walk(truth, event, subscription)
             yield from (f"  {walk.words(hop)}" for hop in walk.hops())
+
+    def _switched(self, event: int, subscription: int) -> str:
+        """What the trace says of an event that followed other trees than the first; it does not have these trees."""
+        hops, deliveries = self.trace.about(event, "publications"), self.trace.about(event, "deliveries")
+        served = subscription in set(deliveries["subscription"])
+        passed = ", ".join(self.trace.names[broker] for broker in hops["target"])
+        known = f"trees had begun to switch over at {self.trace.switching:.3f} ms, so its way is told without reasons"
+        return f"{'delivered' if served else 'not delivered'}; it passed {passed or 'no broker'}; {known}"
 
     def _lives(self, subscription: int) -> Iterator[str]:
         """Where a subscription lives, and from when to when its client asked for it."""
@@ -127,7 +139,7 @@ class Explainer:
         if len(gone):
             yield f"  {len(gone):,} had left when it came: {_named(trace, gone)}"
         if len(missed):
-            yield "  --subscription with one of these follows the event towards it"
+            yield f"  {trace.look_closer}"
 
 
 def _spent(hop: Any) -> str:
@@ -143,6 +155,6 @@ def _why(truth: Truth, event: int, broker: int, reached: set[int]) -> str:
     return "the broker crashed before it had served it" if crashed else "though the event reached the broker"
 
 
-def _named(trace: RunTrace, subscriptions: Ints) -> str:
+def _named(trace: Trace, subscriptions: Ints) -> str:
     shown = ", ".join(map(trace.subscription, subscriptions[:MOST_NAMED].tolist()))
     return shown + (", …" if len(subscriptions) > MOST_NAMED else "")

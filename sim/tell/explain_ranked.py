@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from broker.trace.schema import CLIENT
-from sim.tell.run_trace import RunTrace
+from sim.tell.run_trace import Trace
 from sim.tell.story_ranked import ASKED, BOUNDED, FOR_A_WINNER, IN_TABLES, NOT_ASKED, NOT_REACHED, RankedStory
 
 # Of the broker of one subscription.
@@ -22,7 +22,7 @@ WHERE = {
 }
 
 
-def winners(trace: RunTrace, deliveries: pd.DataFrame, k: int) -> Iterator[str]:
+def winners(trace: Trace, deliveries: pd.DataFrame, k: int) -> Iterator[str]:
     """Who won an event, best first."""
     best = deliveries.sort_values("rank")
     yield f"served: {len(best)}, of at most {k} in the whole network"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from broker.trace.schema import CLIENT, NOBODY
-from sim.tell.run_trace import RunTrace
+from sim.tell.run_trace import Trace
 
 Link = tuple[int, int, int]  # sender, receiver, tree
 Matches = Callable[[int], bool]  # does an event match this subscription or merger?
@@ -41,7 +41,7 @@ class Knowledge:
         self._decisions = decisions.merge(causes, how="left", on=["broker", "time", "operation"])
 
     @staticmethod
-    def of(trace: RunTrace) -> Knowledge:
+    def of(trace: Trace) -> Knowledge:
         return Knowledge(trace.read("control"), trace.read("decisions"), trace.forgot)
 
     def _since(self, broker: int, step: int) -> int:

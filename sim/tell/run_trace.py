@@ -1,8 +1,14 @@
-"""One run on disk: its tables as pandas frames, the names of brokers and subscriptions, the paths of events."""
+"""One run: its tables as pandas frames, the names of brokers and subscriptions, the paths of events.
+
+`RunTrace` is a run on disk; a network in memory has a `Trace` too (sim/network/told.py).
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +17,11 @@ from typing import Any, NamedTuple
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
-from broker.trace.schema import CRASH, RESTART
+from broker.trace.schema import CRASH, DETECTED, RESTART
 from coverlay import CoverlayError, did_you_mean, quoted
 from routing.overlay.graph import MOST_DIGITS, Overlay, broker_called
 from routing.overlay.trees import Tree, shortest_paths, spanning
@@ -33,22 +40,42 @@ class Published(NamedTuple):
     step: int
 
 
-class RunTrace:
-    """One run on disk: its record, parameters and tables, these as pandas frames or `arrow` tables."""
+class Trace(ABC):
+    """The parameters of a run, and its tables, as pandas frames or `arrow` tables."""
 
-    def __init__(self, folder: Path, run_id: str | None) -> None:
-        runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
-        if not runs:
-            raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
-        if run_id is not None and run_id not in runs:
-            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
-        self.folder, self.run_id = folder, run_id or runs[0]
-        self.others = len(runs) - 1
-        run = open_run(folder / "runs" / f"run={self.run_id}")
-        self.arrow, self.record, self.parameters = run.read, run.record, run.parameters
+    def __init__(self, run_id: str, arrow: Callable[[str], pa.Table], parameters: Mapping[str, Any]) -> None:
+        self.run_id, self.arrow, self.parameters = run_id, arrow, parameters
         self._frames: dict[str, pd.DataFrame] = {}
         self._of_event: dict[str, Any] = {}  # table → event → its rows
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
+
+    @property
+    @abstractmethod
+    def which(self) -> str:
+        """Which run it is, in words."""
+
+    @property
+    @abstractmethod
+    def look_closer(self) -> str:
+        """How to follow one of some subscriptions that an event did not reach, in words."""
+
+    @abstractmethod
+    def look_at_tables(self, subscription: int) -> str:
+        """How to see which brokers hold a subscription, in words."""
+
+    @property
+    @abstractmethod
+    def ids(self) -> tuple[str, ...]:
+        """What the user calls the subscriptions, by number; empty where they are not called."""
+
+    @abstractmethod
+    def planned(self) -> PlannedRun:
+        """The run, to draw its workload or simulate it again."""
+
+    @property
+    @abstractmethod
+    def forgetful(self) -> list[tuple[float, int]]:
+        """When brokers restarted without their memory; (time, broker)."""
 
     def read(self, table: str) -> pd.DataFrame:
         """A table, read once; nobody changes it."""
@@ -73,16 +100,6 @@ class RunTrace:
     def called(self, given: str) -> int:
         """The broker of that name or number."""
         return broker_called(given, {name: broker for broker, name in self.names.items()})
-
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the subscriptions in the user's file, by number; empty if it has none, or has changed since."""
-        file = self.parameters.get("workload", {}).get("subscriptions_file")
-        with suppress(CoverlayError):
-            if file is not None:
-                self.planned()
-                return ids_in(file)
-        return ()
 
     def subscription(self, number: int) -> str:
         return f"{self.ids[number]} #{number}" if 0 <= number < len(self.ids) else str(number)
@@ -117,17 +134,16 @@ class RunTrace:
         return {event: Published(*at) for event, *at in zip(*(rows[name].tolist() for name in names), strict=True)}
 
     @cached_property
+    def switching(self) -> float:
+        """When brokers first knew that other trees have to take over (routing.failover); inf: never."""
+        faults = self.read("faults")
+        times = faults.loc[faults["kind"] == DETECTED, "time"]
+        return float(times.min()) if len(times) else math.inf
+
+    @cached_property
     def forgot(self) -> dict[int, list[int]]:
         """The steps from which on a broker began anew with empty tables: a crash had taken its memory."""
-        faults, section = self.read("faults"), self.parameters.get("faults", {})
-        rows: list[Any] = list(faults[faults["kind"] == RESTART].itertuples())
-        restarts = [(row.time, row.broker) for row in rows]
-        if restarts and section.get("file") is not None:
-            self.planned()  # raises if the file has changed
-            drawn = read_faults(section["file"], lambda given: self.called(str(given)))
-            restarts = [(fault.until, fault.broker) for fault in drawn if fault.kind == CRASH and not fault.keep_state]
-        elif section.get("state") == "kept":
-            restarts = []
+        restarts = self.forgetful
         found: dict[int, list[int]] = {}
         if restarts:
             served = pd.concat([self.read(name)[["target", "time", "step"]] for name in ("control", "publications")])
@@ -136,11 +152,6 @@ class RunTrace:
             if len(steps):
                 found.setdefault(broker, []).append(int(steps.min()))
         return found
-
-    @property
-    def which(self) -> str:
-        others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
-        return f"run {self.run_id}{others}"
 
     def refuse_left_out(self, table: str, number: int) -> None:
         """Raise if a table was sampled and the rows of this subscription or event are missing."""
@@ -173,6 +184,53 @@ class RunTrace:
         """The brokers that an event passes from its publisher to a subscriber's broker."""
         found: list[int] = nx.shortest_path(self.tree(publisher).graph, publisher, home)
         return found
+
+
+class RunTrace(Trace):
+    """One run on disk, with its record."""
+
+    def __init__(self, folder: Path, run_id: str | None) -> None:
+        runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
+        if not runs:
+            raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
+        if run_id is not None and run_id not in runs:
+            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
+        self.folder, self.others = folder, len(runs) - 1
+        run = open_run(folder / "runs" / f"run={run_id or runs[0]}")
+        self.record = run.record
+        super().__init__(run_id or runs[0], run.read, run.parameters)
+
+    @property
+    def which(self) -> str:
+        others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
+        return f"run {self.run_id}{others}"
+
+    @property
+    def look_closer(self) -> str:
+        return "--subscription with one of these follows the event towards it"
+
+    def look_at_tables(self, subscription: int) -> str:
+        return f"`coverlay tables {self.folder} --subscription {subscription}`"
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the subscriptions in the user's file, by number; empty if it has none, or has changed since."""
+        file = self.parameters.get("workload", {}).get("subscriptions_file")
+        with suppress(CoverlayError):
+            if file is not None:
+                self.planned()
+                return ids_in(file)
+        return ()
+
+    @property
+    def forgetful(self) -> list[tuple[float, int]]:
+        faults, section = self.read("faults"), self.parameters.get("faults", {})
+        rows: list[Any] = list(faults[faults["kind"] == RESTART].itertuples())
+        if rows and section.get("file") is not None:
+            self.planned()  # raises if the file has changed
+            drawn = read_faults(section["file"], lambda given: self.called(str(given)))
+            return [(fault.until, fault.broker) for fault in drawn if fault.kind == CRASH and not fault.keep_state]
+        return [] if section.get("state") == "kept" else [(row.time, row.broker) for row in rows]
 
     def planned(self) -> PlannedRun:
         """The run as the experiment in its folder plans it, to draw its workload or simulate it again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,11 @@ def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     if not there:
         yield "No story: every run failed."
         return
-    yield from story_of(Truth(run, RunTrace(out, run.run_id))).lines(count)
+    trace = RunTrace(out, run.run_id)
+    if trace.switching < math.inf:
+        yield "No story: trees were switched over, and the trace does not have those that took over."
+        return
+    yield from story_of(Truth(run, trace)).lines(count)
 
 
 def story_of(truth: Truth) -> Story:

@@ -1,4 +1,4 @@
-"""What a study needs beside its traces: what theory says about its searches, and what profiles charge for storage.
+"""What a study and the advisor need beside traces: what theory says about searches, what profiles charge for storage.
 
 The slides bound the cost of one search by the shape of its region: a check of a subscription searches the region
 above its dominance point, with side lengths l_j in cells of the greedy methods' grid. Here the closed forms of
@@ -11,9 +11,13 @@ that they can be compared with means per check:
     upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
     greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
 
+They depend on the resolution, so they are given for each that was set (`covering.bits`), and for the one that a search
+chooses. Beside them are the slides' own figures and ours.
+
 For profiles the file has what they charge for searches, the profile of the runs first. With it the report works out
 costs under all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor
-`broker.work`, hence a file: `<out>/bounds.json`, with an entry per family of points and one per profile.
+`broker.work`, hence a file: `<out>/bounds.json`, with an entry per family of points and one per profile. No profile
+that charges for round trips is among them unless it is that of the runs: sorted keys are compared by their lookups.
 """
 
 from __future__ import annotations
@@ -27,12 +31,15 @@ from typing import Any
 import numpy as np
 
 import covering
-from analysis.report.study import BOUNDS_FILE, LEAST
+from analysis.report.costs import BOUNDS_FILE
+from analysis.report.places import BITS
+from analysis.report.study import LEAST
 from analysis.report.summary import family, is_plain_covering
 from broker.trace.disk import replaced_file, writing
 from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
-from covering.curve.keys import greedy_bits, mirror
+from covering.curve.keys import mirror
+from covering.curve.resolution import greedy_bits
 from covering.quantiser import Quantiser
 from coverlay import CoverlayError
 from sim.experiment.build import workload_of
@@ -45,7 +52,7 @@ SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their me
 
 
 def write_bounds(plan: Plan, out: Path) -> None:
-    """Write the bounds of every workload of a study, and what profiles charge for storage; nothing for other sweeps."""
+    """Write the bounds of every workload of a study, and what profiles charge where searches are approximate."""
     families: dict[str, list[PlannedRun]] = {}
     for run in plan.runs:
         if is_plain_covering(facts_of(run.experiment)):
@@ -53,16 +60,40 @@ def write_bounds(plan: Plan, out: Path) -> None:
     entries: list[dict[str, Any]] = []
     profiles: dict[str, dict[str, Any]] = {}
     for name, runs in families.items():
-        searches = [run.experiment.covering for run in runs if run.seed == runs[0].seed]
-        if sum(search.approximate for search in searches) < LEAST:
+        rough = sum(run.experiment.covering.approximate for run in runs if run.seed == runs[0].seed)
+        if rough:
+            profiles |= prices_beside(runs[0].experiment.broker.service.profile)
+        if rough < LEAST:
             continue
-        profiles |= prices_beside(runs[0].experiment.broker.service.profile)
-        swept = sorted({search.epsilon for search in searches if covering.METHODS[search.method].on_curve})
-        if swept:
-            entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
+        if found := _by_bits([run for run in runs if run.seed == runs[0].seed]):
+            entries.append({"family": name, "bounds": found})
     if entries or profiles:
+        content = {"families": entries, "profiles": profiles, "slides": slides_beside_ours()}
         with writing(out / BOUNDS_FILE, partial(runs_kept, out)), replaced_file(out / BOUNDS_FILE) as unfinished:
-            unfinished.write_text(json.dumps({"families": entries, "profiles": profiles}, indent=1), encoding="utf-8")
+            unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _by_bits(runs: list[PlannedRun]) -> dict[str, dict[str, Any]]:
+    """The bounds of a family's curve searches, by the bits that were set; empty: a search chooses them."""
+    found: dict[str, list[PlannedRun]] = {}
+    for run in runs:
+        if covering.METHODS[run.experiment.covering.method].on_curve:
+            found.setdefault(str(run.point.get(BITS, "")), []).append(run)
+    return {
+        given: bounds(some[0].experiment, some[0].seed, sorted({run.experiment.covering.epsilon for run in some}))
+        for given, some in found.items()
+    }
+
+
+def slides_beside_ours() -> str:
+    """The slides' two examples: their numbers, and ours."""
+    runs, near = theory.runs([257, 257], 9), theory.plan([257, 257], 9, 0.01).quota
+    cut = theory.plan([5, 7], 3, 0.1)
+    shares = ", ".join(f"{100 * cut.fraction(cubes):.1f}" for cubes in (1, 2, 3, cut.quota))
+    return (
+        f"257 × 257 takes 385 runs exactly and 1 for 99 % of its volume (ours: {runs} and {near}); of 5 × 7 the search "
+        f"has seen γ = 45.7, 57.1, 68.6 and at last 91.4 % (ours: {shares} %)"
+    )
 
 
 def write_missing_bounds(out: Path) -> None:
@@ -83,7 +114,9 @@ def prices_beside(own: str | None) -> dict[str, dict[str, Any]]:
     found = {own: prices_of(own)}
     for name in shipped_profiles():
         shipped = prices_of(name)
-        if is_file(own) and (shipped["page"] or shipped["round_trip"]):
+        if shipped["round_trip"]:
+            continue
+        if is_file(own) and shipped["page"]:
             found[name] = {**shipped, "covering": found[own]["covering"]}
         elif not is_file(own):
             found.setdefault(name, shipped)
@@ -93,7 +126,8 @@ def prices_beside(own: str | None) -> dict[str, dict[str, Any]]:
 def prices_of(name: str) -> dict[str, Any]:
     """What a profile charges for searches, as the study takes it (`Price`)."""
     profile = load_profile(name)
-    searches = {method: {key: c[key] for key in ("check", "probe")} for method, c in profile.covering.items()}
+    charged = ("check", "probe", "candidate")
+    searches = {method: {key: c[key] for key in charged if key in c} for method, c in profile.covering.items()}
     return {"page": profile.flat["page"], "round_trip": profile.flat["round_trip"], "covering": searches}
 
 
@@ -122,18 +156,19 @@ def bounds(experiment: Experiment, seed: int, swept: list[float]) -> dict[str, A
 
 
 def regions(experiment: Experiment, seed: int) -> tuple[list[list[int]], int]:
-    """Side lengths of the search regions of up to SAMPLE subscriptions, and the bits per coordinate of their grid."""
+    """Side lengths of the search regions of up to SAMPLE subscriptions, and the bits of their grid."""
     workload = workload_of(experiment, streams(seed))
     rows = np.unique(np.linspace(0, len(workload.lo) - 1, SAMPLE).astype(int))
     points = np.empty((len(rows), 2 * workload.lo.shape[1]))
     points[:, 0::2], points[:, 1::2] = -workload.lo[rows], workload.hi[rows]
-    quantiser = Quantiser.of(workload.schema.domain, greedy_bits(points.shape[1]))
+    bits = experiment.covering.options.get("bits") or greedy_bits(len(workload.lo), points.shape[1])
+    quantiser = Quantiser.of(workload.schema.domain, bits)
     codes = np.empty(points.shape[1], np.int64)
     lengths = []
     for point in points:
         mirror(point, quantiser.offset, quantiser.scale, quantiser.bits, codes)
         lengths.append((codes + 1).tolist())
-    return lengths, quantiser.bits
+    return lengths, bits
 
 
 def _mean(counts: list[Any]) -> float:

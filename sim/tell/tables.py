@@ -95,7 +95,7 @@ def of_network(network: Network) -> Tables:
     """The tables that the brokers have now."""
     found = Tables({broker.number: set(broker.local.filters) for broker in network.brokers})
     for broker in network.brokers:
-        for tree, part in broker.parts.items():
+        for tree, part in network.newest_parts(broker.number).items():
             for neighbour, table in part.tables.items():
                 side = Side(set(table.filters), pruned=table.pruned_by())
                 ledger = part.at(neighbour).ledgers.get(broker.number)
@@ -114,6 +114,8 @@ def missing(parameters: Mapping[str, Any], crashed: bool) -> str | None:
     faults, run = parameters.get("faults", {}), parameters.get("run", {})
     if parameters.get("arrivals", {}).get("kind") == "preloaded":
         return "what was preloaded spread before time 0, and its hops are not in the trace"
+    if parameters.get("routing", {}).get("failover", "none") != "none":
+        return "trees were switched over, and the trace does not have those that took over"
     if parameters.get("routing", {}).get("mode") == "prune":
         return "what receivers prune is not in the trace"
     if run.get("sample_decisions", 1.0) < 1.0:

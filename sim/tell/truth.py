@@ -1,9 +1,9 @@
 """Who asks for an event, who should be served and who was: one run by brute force, beside its trace.
 
-The workload is drawn again from the run's parameters and seed. A subscription is in force from the step at which its
-broker took it in to the step at which the broker heard that it left. Due are the k best of each broker that match and
-are in force when the event comes there or, if it never does, when it is published; where `matching.scope` is the
-network, the k best of all when it is published.
+Unless it is given, the workload is drawn again from the run's parameters and seed. A subscription is in force from the
+step at which its broker took it in to the step at which the broker heard that it left. Due are the k best of each
+broker that match and are in force when the event comes there or, if it never does, when it is published; where
+`matching.scope` is the network, the k best of all when it is published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sim.experiment.plan import PlannedRun
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
 from sim.tell.knowledge import Knowledge
-from sim.tell.run_trace import RunTrace
+from sim.tell.run_trace import Trace
 from sim.workloads import Workload
 from sim.workloads.contract import filter_of
 
@@ -34,9 +34,9 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 class Truth:
     """One run: its trace, and what its workload says about it."""
 
-    def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
+    def __init__(self, run: PlannedRun, trace: Trace, workload: Workload | None = None) -> None:
         self.run, self.trace = run, trace
-        self.workload: Workload = workload_of(run.experiment, streams(run.seed))
+        self.workload = workload_of(run.experiment, streams(run.seed)) if workload is None else workload
         self.k = run.experiment.matching.k
         self.network_wide = run.experiment.network_wide
         self._everything = with_mergers(self.workload, trace.arrow("decisions"))

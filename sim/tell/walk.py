@@ -16,7 +16,7 @@ from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DO
 from routing.overlay.trees import Tree, reaches
 from routing.strategies import strategy
 from sim.experiment.oracle_paths import untraced
-from sim.tell.run_trace import RunTrace
+from sim.tell.run_trace import Trace
 from sim.tell.truth import Truth
 
 # How a copy of an event was lost.
@@ -65,7 +65,7 @@ class Hop(NamedTuple):
     number: int = 0  # how many it names
 
 
-def lost(trace: RunTrace, fault: Any) -> str:
+def lost(trace: Trace, fault: Any) -> str:
     """How a copy of an event was lost, in words."""
     return FAULTS[fault.kind].format(broker=trace.names[fault.broker], neighbour=trace.names.get(fault.neighbour))
 
@@ -189,4 +189,4 @@ class Walk:
 
     @property
     def _look(self) -> str:
-        return f"`coverlay tables {self.trace.folder} --subscription {self.subscription}`"
+        return self.trace.look_at_tables(self.subscription)

@@ -13,7 +13,7 @@ data has no times for events, they follow at `publish_rate` once the network has
 says how events follow each other; unless it is given, recorded times are kept and others are Poisson.
 
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
-times keep the order subscribe, unsubscribe, publish, then row.
+times keep the order that the data gives them, else subscribe, unsubscribe, publish, then row.
 """
 
 from __future__ import annotations
@@ -64,6 +64,13 @@ class Timeline:
         coming = self.kind == SUBSCRIBE
         homes[self.index[coming]] = self.broker[coming]
         return homes
+
+    def sample_times(self, count: int) -> list[float]:
+        """So many even intervals up to the last action; rounding puts none beyond it, where a run may have ended."""
+        if not len(self):
+            return []
+        last = float(self.time[-1])
+        return [min(last * (number + 1) / count, last) for number in range(count)]
 
     def check(self) -> None:
         """Raise AssertionError unless times are in order and a subscription comes once and leaves later, if at all."""
@@ -290,7 +297,8 @@ def schedule(
     kinds = np.concatenate([coming[there:], others])
     index = np.concatenate([np.arange(there, count), first[leaving], np.arange(events)]).astype(np.int64)
     broker = np.concatenate([homes[there:], homes[leaving], publishers]).astype(np.int64)
-    order = np.argsort(time, kind="stable")
+    orders = [_order(workload.came_order, count)[there:], _order(workload.left_order, count)[leaving]]
+    order = np.lexsort((np.concatenate([*orders, _order(workload.published_order, events)]), time))
     return Timeline(time[order], kinds[order], index[order], broker[order], homes[:there].astype(np.int64))
 
 
@@ -314,6 +322,11 @@ def _recorded(process: Any, stream: Stream, workload: Workload) -> Times:
         return came * factor, left * factor, published
     ready = max(_last(came), _last(left[np.isfinite(left)])) + settling.settle
     return came, left, ready + published
+
+
+def _order(given: Floats | None, count: int) -> Floats:
+    """Where the data does not say what comes first, the order of the columns does."""
+    return np.zeros(count) if given is None else given
 
 
 def _last(times: Floats) -> float:

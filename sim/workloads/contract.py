@@ -21,7 +21,7 @@ from routing.filter import Filter
 from sim.random_streams import Stream
 
 Floats = NDArray[np.float64]
-_EVENTS = ("events", "publishers", "times", "event_weights")  # columns with a row per event
+_EVENTS = ("events", "publishers", "times", "published_order", "event_weights")  # columns with a row per event
 BLOCK = 4096  # rows drawn together; large enough to vectorise, small enough not to waste
 
 
@@ -42,6 +42,9 @@ class Workload:
     times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
     came: Floats | None = None  # (n,) ms at which each subscription comes, likewise
     left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; given with `came`
+    came_order: Floats | None = None  # (n,) what comes first at equal times, the smaller number, where the data says so
+    left_order: Floats | None = None
+    published_order: Floats | None = None  # (m,)
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
     reranks: NDArray[np.int64] | None = None  # (n,) the row that each replaces, with the same predicates; −1: none
     near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it has no place

@@ -13,6 +13,9 @@ is one request (`Kind.RERANK`).
 Events have one column per attribute (an empty cell: the event lacks it), and optionally `<attribute>_weight`, `broker`
 and `time`. Without a schema, all attributes are continuous and bounded by the values that occur. Any other column
 is an error, so that none is silently ignored.
+
+At equal times subscriptions come, then leave, then events are published. `order` and `until_order` beside the times can
+say otherwise: the smaller number is first.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from sim.workloads.contract import Floats, Workload, from_filters
 from sim.workloads.tables import Table, finite, not_negative, number
 from sim.workloads.times import Unit, in_milliseconds
 
-EXTRAS = ("score", "broker", "id", "time", "until")  # of subscriptions
-EVENT_EXTRAS = ("broker", "time")
+EXTRAS = ("score", "broker", "id", "time", "until", "order", "until_order")  # of subscriptions
+EVENT_EXTRAS = ("broker", "time", "order")
 ABSENT = {"broker": "brokers", "time": "times"}  # columns that [arrivals] makes up for
 NEAR = ("near_lat", "near_lon", "alpha")
 PARTS = ("_lo", "_hi", "_weight")
@@ -42,17 +45,17 @@ Called = Callable[[object], int]  # a broker's name or number → its number
 
 
 def load_workload(
-    subscriptions_file: str | None,
-    events_file: str | None,
+    subscriptions_file: Any,
+    events_file: Any,
     schema_table: Mapping[str, Any] | None = None,
     called: Called | None = None,
     time_unit: Unit = "ms",
 ) -> Workload:
-    """Read a workload; without an events file it has no events. Without `called`, brokers can only be numbers."""
+    """Read a workload from files or frames; without events it has none. Without `called`, brokers are only numbers."""
     if subscriptions_file is None:
         raise CoverlayError("workload.events_file needs workload.subscriptions_file too")
-    subscriptions = Table.read("workload.subscriptions_file", subscriptions_file)
-    events = None if events_file is None else Table.read("workload.events_file", events_file)
+    subscriptions = Table.of("workload.subscriptions_file", subscriptions_file)
+    events = None if events_file is None else Table.of("workload.events_file", events_file)
     told_of_times = in_milliseconds([subscriptions, *([events] if events is not None else [])], time_unit)
     if schema_table is not None:
         schema = Schema.from_table(schema_table)
@@ -140,8 +143,9 @@ def _broker_number(cell: Any) -> float:
 def _lives(table: Table) -> dict[str, Any]:
     """When each subscription comes and leaves, and which row replaces which; fills in the cells that a change omits."""
     if "time" not in table.columns:
-        if "until" in table.columns:
-            raise CoverlayError(f"{table.path} has a column 'until'; it needs a column 'time' beside it")
+        for column in ("until", "order", "until_order"):
+            if column in table.columns:
+                raise CoverlayError(f"{table.path} has a column {column!r}; it needs a column 'time' beside it")
         return {}
     came = table.convert("time", not_negative, 0.0)
     left = table.convert("until", _until, math.inf) if "until" in table.columns else np.full(len(table), math.inf)
@@ -149,7 +153,13 @@ def _lives(table: Table) -> dict[str, Any]:
     if len(early):
         row = int(early[0])
         raise table.error(row, "until", f"{left[row]:g} is not after time, {came[row]:g}")
-    return {"changes": _replace_earlier(table, came, left), "came": came, "left": left}
+    orders = {"came_order": orders_in(table, "order"), "left_order": orders_in(table, "until_order")}
+    return {"changes": _replace_earlier(table, came, left), "came": came, "left": left, **orders}
+
+
+def orders_in(table: Table, column: str) -> Floats | None:
+    """What comes first at equal times, where a table says so."""
+    return table.convert(column, not_negative, math.inf) if column in table.columns else None
 
 
 def _replace_earlier(table: Table, came: Floats, left: Floats) -> dict[int, int]:
@@ -305,10 +315,13 @@ def _events(table: Table | None, schema: Schema, called: Called | None) -> dict[
             points[:, j] = table.convert(attribute.name, _value(attribute), math.nan)
     columns = {"events": points, "publishers": _brokers(table, called), "event_weights": weights if weighted else None}
     if "time" not in table.columns:
+        if "order" in table.columns:
+            raise CoverlayError(f"{table.path} has a column 'order'; it needs a column 'time' beside it")
         return columns
-    times = table.convert("time", not_negative, None)
-    order = np.argsort(times, kind="stable")
-    return {name: None if c is None else c[order] for name, c in {**columns, "times": times}.items()}
+    times, order = table.convert("time", not_negative, None), orders_in(table, "order")
+    columns |= {"times": times, "published_order": order}
+    by_time = np.lexsort((np.zeros(len(times)) if order is None else order, times))
+    return {name: None if c is None else c[by_time] for name, c in columns.items()}
 
 
 def ids_in(subscriptions_file: str) -> tuple[str, ...]:

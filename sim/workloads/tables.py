@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -46,6 +47,19 @@ class Table:
             raise CoverlayError(f"{what} {path!r} is not UTF-8 text") from None
         except (pa.ArrowException, csv.Error) as error:
             raise CoverlayError(f"{what} {path!r} cannot be read: {error}") from None
+
+    @staticmethod
+    def of(what: str, given: Any) -> Table:
+        """From a file, or from a frame of pandas or Arrow, which errors then call `what`."""
+        if isinstance(given, Table):
+            return given
+        if isinstance(given, str | Path):
+            return Table.read(what, str(given))
+        if isinstance(given, pd.DataFrame):
+            given = pa.Table.from_pandas(given, preserve_index=False)
+        if not isinstance(given, pa.Table):
+            raise CoverlayError(f"{what} is {quoted(given)}; it must be a file or a frame of pandas or Arrow")
+        return _of_arrow(given, what)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -115,7 +129,10 @@ def _read_csv(path: str) -> Table:
 
 
 def _read_parquet(path: str) -> Table:
-    table = pq.read_table(path)
+    return _of_arrow(pq.read_table(path), path)
+
+
+def _of_arrow(table: pa.Table, path: str) -> Table:
     names = [name for name in table.column_names if not name.startswith(PANDAS_INDEX)]
     if not names:
         raise CoverlayError(f"{path} has no columns")

@@ -9,23 +9,17 @@ from typing import Any
 import pytest
 
 from analysis.report.summary import Summary
-from analysis.spark.metrics.definition import Counted
-from analysis.spark.parts import parts_of, together
-from analysis.spark.traces import open_run
+from analysis.spark.runs import open_run
 from broker.trace import schema
 from tests.analysis import handmade
+from tests.analysis.twin import Twin
 
 
 @pytest.fixture
-def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counted]:
-    """A run written by hand, counted: counted(control=[{…}, …]). A row group has two rows, so most runs have parts."""
-    monkeypatch.setattr(schema, "ROW_GROUP", 2)
-
-    def make(**tables: handmade.Rows) -> Counted:
-        run = open_run(handmade.write(tmp_path, "a", None, 1, **tables))
-        return Counted(run, together(part.count() for part in parts_of([run], {run.name})))
-
-    return make
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Twin]:
+    """A run written by hand, counted: counted(control=[{…}, …])."""
+    monkeypatch.setattr(schema, "ROW_GROUP", 2)  # most runs have several
+    return lambda **tables: Twin([open_run(handmade.write(tmp_path, "a", None, 1, **tables))])
 
 
 EVIL = "</script><img src=x onerror=\"document.title='owned'\">&<!--"

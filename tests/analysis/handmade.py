@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.spark.traces import run_name
+from analysis.spark.records import times_and_preloads
+from analysis.spark.runs import run_name
 from broker.trace.schema import ALL, SCHEMAS, empty, to_table, with_column, write_run
 from sim.experiment.config import parse
 from sim.experiment.runner import facts_of
@@ -100,6 +101,8 @@ def write(out: Path, name: str, point: Mapping[str, Any] | None = None, seed: in
         made[table] = rows_to_table(table, rows)
     folder = out / "runs" / f"run={name}"
     made["run"] = with_column(made["run"], "run_id", [run_name(folder)] * len(made["run"]))
+    for column, value in times_and_preloads(made["publications"], made["operations"]).items():
+        made["run"] = with_column(made["run"], column, [value] * len(made["run"]))
     write_run(folder, made)
     return folder
 

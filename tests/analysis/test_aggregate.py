@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +13,20 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import analysis
 from analysis import aggregate
-from analysis.aggregate import aggregated, analyze, labels, metric_values
+from analysis.aggregate import aggregated, analyze, labels
 from analysis.report.summary import FILES, Summary, load
-from analysis.spark import parts
+from analysis.spark import metrics
+from analysis.spark.frames import Frames
+from analysis.spark.session import session
 from analysis.spark.traces import find_runs, read
 from coverlay import CoverlayError
 from sim.experiment.plan import plan
 from sim.experiment.runner import execute
 from tests.analysis import handmade
+from tests.analysis.twin import Twin
+from tests.docs.columns import RESULTS
 
 pytestmark = pytest.mark.spark
 
@@ -55,12 +61,15 @@ def test_every_run_has_every_metric_and_its_labels(analysed: Summary) -> None:
     assert len(runs) == 6
 
 
-def test_points_are_compared_with_exact_covering(analysed: Summary) -> None:
+def test_points_are_compared_with_what_they_differ_least_from(analysed: Summary) -> None:
     rows = analysed.differences.query("metric == 'entries'").set_index(["strategy", "epsilon"])
-    assert set(rows.index) == {("simple", 0.0), ("covering", 0.1)}
-    assert set(rows["baseline"]) == {_point(analysed, "covering", 0.0)}
-    assert rows.loc[("simple", 0.0), "mean"] == 12.0
-    assert bool(rows.loc[("simple", 0.0), "differs"])  # the same 12 for both seeds
+    assert set(rows["factor"]) == {"routing"}
+    assert rows["baseline"].to_dict() == {
+        ("covering", 0.0): _point(analysed, "simple", 0.0),
+        ("covering", 0.1): _point(analysed, "covering", 0.0),
+    }
+    assert rows.loc[("covering", 0.0), "mean"] == -12.0
+    assert bool(rows.loc[("covering", 0.0), "differs"])  # the same 12 for both seeds
 
 
 def test_pictures_have_one_run_per_point(analysed: Summary) -> None:
@@ -114,20 +123,20 @@ def test_damage_behind_a_good_footer_is_named(analysed: Summary, tmp_path: Path)
 
 
 def test_a_flip_that_decodes_is_noticed_where_rows_are_counted(analysed: Summary, tmp_path: Path) -> None:
+    """Without digests, as an earlier version wrote it: only the checksum of the page can tell."""
     shutil.copytree(analysed.out / "runs", tmp_path / "runs")
     run = find_runs(tmp_path).runs[0]
     path = run.path("deliveries")
     with pq.ParquetFile(path) as file:
         rows = file.read()
     pq.write_table(rows, path, compression="none", use_dictionary=False, write_page_checksum=True)
-    assert parts.Part(run, False, "deliveries", 0).count()
     group = pq.ParquetFile(path).metadata.row_group(0)
     latency = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency")
     raw = bytearray(path.read_bytes())
     raw[latency.data_page_offset + latency.total_compressed_size - 1] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(OSError, match="CRC"):
-        parts.Part(run, False, "deliveries", 0).count()
+    with pytest.raises(Exception, match="could not verify page integrity, CRC checksum verification failed"):
+        Frames(session(), replace(find_runs(analysed.out), out=tmp_path, runs=(run,)))["duration_totals"].collect()
 
 
 def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: Path) -> None:
@@ -180,46 +189,96 @@ def test_filters_and_columns_reach_the_files(spark: Any, analysed: Summary, caps
     assert "ReadSchema: struct<broker:int,outcome:string,probes:bigint>" in plan
 
 
-def test_large_tables_are_shared_out_by_row_groups(
-    spark: Any, analysed: Summary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every number is the same however tables are cut up, and whichever tasks the parts of a run come to."""
+def test_numbers_are_the_same_however_tables_are_divided(spark: Any, analysed: Summary) -> None:
+    """And whichever tasks the rows of a run come to; DuckDB has the same numbers."""
     sweep = find_runs(analysed.out)
-    whole = metric_values(sweep, aggregated(spark.sparkContext, sweep))
-    monkeypatch.setattr(parts, "LARGE_BYTES", 0)
-    cut = list(parts.parts_of(sweep.runs, set()))
-    share = sum(part.nbytes for part in cut) // 4  # four tasks for six runs: some end one run and begin another
-    monkeypatch.setattr(aggregate, "TASK_BYTES", share)
-    monkeypatch.setattr(aggregate, "LEAST_BYTES", share)
-    assert all(part.group is not None for part in cut)
-    tasks = aggregate._tasks(cut, 2)
-    assert len(tasks) == 4
-    assert [part for task in tasks for part in task] == cut, "each part once"
-    assert sum(len({part.run.name for part in task}) for task in tasks) > len(sweep.runs), "a run in two tasks"
-    pd.testing.assert_frame_equal(metric_values(sweep, aggregated(spark.sparkContext, sweep)), whole, check_exact=True)
+    whole = aggregated(spark, sweep)
+    twin = Twin(sweep.runs).values.astype(float)
+    pd.testing.assert_frame_equal(whole["values"].set_index("run"), twin, check_exact=True, check_names=False)
+    size, partitions = "spark.sql.files.maxPartitionBytes", "spark.sql.shuffle.partitions"
+    before = {name: spark.conf.get(name) for name in (size, partitions)}
+    try:
+        spark.conf.set(size, "512")
+        spark.conf.set(partitions, "5")
+        for name, frame in aggregated(spark, sweep).items():
+            pd.testing.assert_frame_equal(frame, whole[name], check_exact=True)
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
-def test_a_run_is_read_once_and_only_what_somebody_counts(analysed: Summary) -> None:
-    """No column is read twice, and none that no count asks for; misses are looked for in drawn runs only."""
-    run = find_runs(analysed.out).runs[0]
+def test_a_single_metric_reads_only_what_it_needs(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark's optimizer leaves out the other totals, their tables and their columns."""
+    analysis.metric(analysed.out, "entries").explain()
+    plan = capsys.readouterr().out
+    assert plan.count("FileScan") == 1
+    assert "ReadSchema: struct<broker:int,neighbour:int,entries:bigint,final:boolean>" in plan
 
-    def columns(table: str, drawn: bool) -> list[str]:
-        asked: list[str] = []
 
-        class Listed(parts.Rows):
-            def _read(self, name: str) -> Any:
-                asked.append(name)
-                return super()._read(name)
+def test_no_python_runs_in_the_aggregation(spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = Frames(spark, find_runs(analysed.out), [run for run in analysed.brokers["run"].unique()])
+    for frame in (frames.metrics(), *(frames[query] for query, _ in aggregate.PICTURES.values())):
+        frame.explain()
+    plan = capsys.readouterr().out
+    assert "FileScan" in plan
+    assert not re.search("Python|Arrow|MapIn|ExistingRDD", plan)
 
-        with pq.ParquetFile(run.path(table)) as file:
-            rows = Listed(run, drawn, table, file, 0)
-            for count in parts.TABLES[table]:
-                count.of[table](rows)
-        assert len(asked) == len(set(asked))
-        return asked
 
-    assert "subscription" in columns("decisions", drawn=True)
-    assert not {"subscription", "time", "witness", "operation"} & set(columns("decisions", drawn=False))
+def test_a_metric_of_a_plug_in_is_in_every_result(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    def far(trace: Any) -> Any:
+        return trace("deliveries").groupBy("run").agg(F.avg((F.col("hops") > 3).cast("double")).alias("far"))
+
+    def peeks(trace: Any) -> Any:
+        return trace("control")
+
+    def twice(trace: Any) -> Any:
+        return trace("deliveries").selectExpr("run", "latency")
+
+    def wide(trace: Any) -> Any:
+        return trace("deliveries")
+
+    def broken(trace: Any) -> Any:
+        return trace("deliveries").select("run", "nowhere")
+
+    handmade.write(tmp_path, "a", deliveries=[{"hops": 4}, {"hops": 1}], seed=1)
+    handmade.write(tmp_path, "b", seed=2)
+    facts: Any = {"title": "far deliveries", "unit": "share", "definition": "…", "formula": "…"}
+    wrong = {
+        peeks: "asks for the table control",
+        twice: "metric twice has more than one value for run a",
+        wide: "must give run and its value",
+        broken: "metric broken fails: .*nowhere",
+    }
+    try:
+        assert analysis.register_metric(**facts, reads=["deliveries"], empty=0.25)(far) is far
+        assert metrics.CATALOGUE["far"].title == "far deliveries"
+        found = analyze(tmp_path)
+        assert found.runs["far"].tolist() == [0.5, 0.25]
+        assert load(tmp_path).value("{}", "far")["mean"] == 0.375
+        assert analysis.metric(tmp_path, "far").columns == ["run", "far"]
+        for function, message in wrong.items():
+            analysis.register_metric(**facts, reads=["deliveries"])(function)
+            with pytest.raises(CoverlayError, match=message):
+                analyze(tmp_path)
+            del metrics.CATALOGUE[function.__name__]
+    finally:
+        for function in (far, *wrong):
+            metrics.CATALOGUE.pop(function.__name__, None)
+    with pytest.raises(CoverlayError, match="unknown trace table 'rumours'"):
+        analysis.register_metric(**facts, reads=["rumours"])
+    far.__name__ = "recall"
+    with pytest.raises(CoverlayError, match="there is a metric 'recall' already"):
+        analysis.register_metric(**facts, reads=[])(far)
+
+
+def test_the_page_has_the_columns_that_results_have(analysed: Summary) -> None:
+    for frame, (_, columns) in RESULTS.items():
+        more = [*aggregate.RECORD_COLUMNS, *metrics.CATALOGUE] if frame == "runs" else []
+        assert [*columns, *more] == list(getattr(analysed, frame).columns), frame
 
 
 UNSURE = float("nan")
@@ -240,7 +299,7 @@ UNSURE = float("nan")
     ],
 )
 def test_a_search_that_may_miss_is_not_called_exact(tmp_path: Path, search: dict[str, Any], epsilon: float) -> None:
-    """Its ε is unknown where it may miss although `covering.epsilon` is 0, and it is no exact baseline."""
+    """Its ε is unknown where it may miss although `covering.epsilon` is 0."""
     data = {
         "name": "who may miss",
         "overlay": {"kind": "line", "brokers": 3},
@@ -256,5 +315,3 @@ def test_a_search_that_may_miss_is_not_called_exact(tmp_path: Path, search: dict
     older = replace(run, record={name: value for name, value in run.record.items() if name != "may_miss"})
     if epsilon != 0:
         assert labels(older)["epsilon"] != 0
-        (baseline,) = set(aggregate._baselines(sweep).values())
-        assert json.loads(baseline) == {"covering.method": "scan"}

@@ -19,6 +19,7 @@ import analysis
 import sim
 from analysis.notebook import Results
 from analysis.report.summary import Summary
+from analysis.spark.metrics import CATALOGUE
 from coverlay import CoverlayError
 from sim.cli import terminal
 
@@ -36,7 +37,7 @@ def test_importing_starts_nothing() -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(AttributeError, match="there are: load, run"):
+    with pytest.raises(AttributeError, match="there are: Network, check_plugin, load, plugin_checks, run"):
         sim.fly  # noqa: B018
     with pytest.raises(AttributeError, match="there are: advice"):
         analysis.fly  # noqa: B018
@@ -45,7 +46,7 @@ def test_names_that_are_not_there() -> None:
 
 
 def test_an_experiment_is_a_name_a_dict_or_a_plan(tmp_path: Path) -> None:
-    assert len(sim.load("demo", {"seeds": [1]}).runs) == 8
+    assert len(sim.load("demo", {"seeds": [1]}).runs) == 10
     plan = sim.load(TINY, {"overlay.brokers": 4, "sweep.routing.strategy": ["simple", "covering"]})
     assert {run.experiment.overlay.brokers for run in plan.runs} == {4}
     assert TINY["overlay"] == {"kind": "line", "brokers": 3}, "what was given is left alone"
@@ -99,7 +100,7 @@ def test_results_as_frames(analysed: Summary) -> None:
     assert list(analysis.table(analysed, ["recall"]).columns) == ["strategy", "epsilon", "recall"]
     with pytest.raises(CoverlayError, match="unknown metric 'speed'"):
         analysis.table(analysed, ["speed"])
-    assert len(analysis.advice(analysed)) == 1
+    assert analysis.advice(analysed)["title"].tolist() == ["in memory", "next-key store"]
     assert "Use " in analysis.advice(analysed)["sentence"][0]
     assert {"mean", "low", "high", "differs"} <= set(analysis.differences(analysed))
 
@@ -108,7 +109,7 @@ def test_results_as_frames(analysed: Summary) -> None:
 def test_results_show_themselves_in_a_notebook(analysed: Summary, tmp_path: Path) -> None:
     analysed = Results.of(replace(analysed, out=tmp_path))  # other tests may have written a page into the shared folder
     shown = analysed._repr_html_()
-    assert shown.startswith("<p>With simple routing")
+    assert shown.startswith("<p>Exact covering against simple routing: routing-table entries 16.5 → 4.5")
     assert shown.count("<tr>") == 4, "a head and a row per setting"
     assert f"`coverlay report {analysed.out}` writes the page" in shown
     (analysed.out / "report.html").touch()
@@ -123,5 +124,8 @@ def test_traces_and_metrics_as_spark_frames(analysed: Summary, spark: Any) -> No
     entries = analysis.metric(analysed.out, "entries")
     assert entries.columns == ["run", "entries"]
     assert sorted(row.entries for row in entries.collect()) == [4, 5, 8, 9, 16, 17]
+    every = analysis.metrics(analysed.out)
+    assert every.columns == ["run", *CATALOGUE]
+    assert every.join(deliveries, "run").where("entries > 5").count() == 8, "frames can be joined"
     with pytest.raises(CoverlayError, match="unknown trace table 'rumours'"):
         analysis.trace(analysed, "rumours")

@@ -101,7 +101,7 @@ def best_of(network, in_force, event, weights, k):
 
 
 def served_by(network, event):
-    rows = network.recorder.tables()["deliveries"].to_pylist()
+    rows = network.tables()["deliveries"].to_pylist()
     return sorted((row["rank"], row["subscription"], row["score"]) for row in rows if row["event"] == event)
 
 
@@ -160,7 +160,7 @@ def test_a_winner_that_is_hidden_behind_another_is_found_and_nobody_is_served_tw
     network.run()
     network.check()
     assert served_by(network, 0) == [(1, 0, 9.0), (2, 1, 8.0)]
-    kinds = network.recorder.tables()["ranked"].to_pandas()["kind"].value_counts().to_dict()
+    kinds = network.tables()["ranked"].to_pandas()["kind"].value_counts().to_dict()
     # Three queries with the award for A, three answers, three awards for B; the first query is the publication.
     assert kinds == {"query": 4, "answer": 3, "award": 3}
 
@@ -175,7 +175,7 @@ def test_a_neighbour_that_cannot_hide_a_winner_is_not_asked():
     network.publish(0, 0, np.full(3, 4.0))
     network.run()
     assert served_by(network, 0) == [(1, 0, 9.0)]
-    over_links = network.recorder.tables()["ranked"].to_pandas().query("source >= 0")
+    over_links = network.tables()["ranked"].to_pandas().query("source >= 0")
     assert over_links["kind"].tolist() == ["award", "award"]
     assert over_links["carries"].all()
 
@@ -214,7 +214,7 @@ def test_a_score_that_falls_exposes_who_was_held_back_before_the_news_goes_out(w
     network.rerank(0, scored(0.0, 8.0, 1.0))
     network.run()
     network.check()
-    told = network.recorder.tables()["control"].to_pandas().query("source >= 0 and operation == 2")
+    told = network.tables()["control"].to_pandas().query("source >= 0 and operation == 2")
     for _, link in told.groupby("target"):
         assert link[["kind", "subscription"]].to_numpy().tolist() == [["subscribe", 1], ["rerank", 0]]
     network.publish(0, 0, np.full(3, 3.0))
@@ -295,7 +295,7 @@ def test_what_a_crash_undid_while_an_award_was_served_was_neither_served_nor_sen
         network.run(until=network.env.now + 1.0)
     network.outages.crash(end, True)
     network.run(until=network.env.now + 20.0)
-    tables = network.recorder.tables()
+    tables = network.tables()
     assert tables["deliveries"].num_rows == 0
     assert sum(tables["publications"].column("served").to_pylist()) == 0
 
@@ -314,7 +314,7 @@ def test_a_broker_that_crashes_does_not_serve_what_it_waited_for():
     assert waiting
     network.outages.crash(publisher, True)
     network.run(until=network.env.now + 20.0)
-    assert network.recorder.tables()["deliveries"].num_rows == 0
+    assert network.tables()["deliveries"].num_rows == 0
     assert not network._copies, "the event is over"
 
 
@@ -335,5 +335,5 @@ def test_an_award_whose_way_is_not_known_waits_for_nobody_behind_a_link_that_is_
 
 
 def ranked_rows(network):
-    tables = network.recorder.tables()
+    tables = network.tables()
     return tables["ranked"].to_pylist() if "ranked" in tables else []

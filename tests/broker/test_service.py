@@ -30,7 +30,7 @@ def line(brokers: int = 3, service: dict[str, object] = TOOK, **settings: object
 
 
 def rows(network: Network, table: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = network.recorder.tables()[table].to_pylist()
+    found: list[dict[str, object]] = network.tables()[table].to_pylist()
     return found
 
 
@@ -41,7 +41,6 @@ def test_copies_and_deliveries_leave_when_the_service_ends():
     assert network.env.now == 3 + 1 + 3 + 1 + 3
     network.publish(0, 0, np.array([5.0]))
     network.run()
-    network.finish()
     hops = rows(network, "publications")
     assert [(hop["time"], hop["sent"], hop["waited"], hop["service"]) for hop in hops] == [
         (11.0, 11.0, 0.0, 3.0),

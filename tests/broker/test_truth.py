@@ -218,7 +218,7 @@ def assert_quiet_and_right(network, alive, broker, event, values):
     network.check()
     network.publish(broker, event, values)
     network.run()
-    rows = network.recorder.tables()["deliveries"].to_pylist()
+    rows = network.tables()["deliveries"].to_pylist()
     delivered = [(row["subscription"], row["score"]) for row in rows if row["event"] == event]
     assert len(delivered) == len(set(delivered)), "delivered twice"
     assert set(delivered) == expected(alive, values, network.settings.routing.semantics, network.settings.k)

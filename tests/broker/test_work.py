@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import covering
-from broker.work import DEFAULT, PROFILES, load_profile, search_names, shipped_profiles
+from broker.work import DEFAULT, PROFILES, load_profile, search_keys, shipped_profiles
 from coverlay import CoverlayError
 from sim.calibrate import in_words, to_profile
 from sim.calibrate.fit import fit, predicted
@@ -135,7 +135,7 @@ def test_pages_and_round_trips_follow_the_way_a_method_reads():
         for number, box in enumerate(boxes):
             index.add(number, box)
         index.find_cover(np.array([[0.0, 1.0]] * 2))
-        ((at_work, probes, pages, trips),) = index.asked
+        ((at_work, probes, pages, trips, *_),) = index.asked
         assert at_work == method
         assert probes > 0
         assert pages == -(-probes // per_page)
@@ -146,7 +146,7 @@ def test_pages_and_round_trips_follow_the_way_a_method_reads():
 def test_shipped_profiles_have_every_search_and_the_others_build_on_the_first():
     assert {DEFAULT, "disk", "remote"} == set(shipped_profiles())
     usual, disk, remote = (load_profile(name) for name in (DEFAULT, "disk", "remote"))
-    assert set(usual.covering) == set(search_names()) >= set(covering.methods()) - {"auto"}
+    assert set(usual.covering) == set(search_keys()) >= set(covering.methods()) - {"auto"}
     assert usual.covering == disk.covering == remote.covering
     assert usual.flat["page"] == usual.flat["round_trip"] == 0.0
     assert disk.flat["page"] > 0
@@ -223,4 +223,4 @@ def test_a_profile_that_is_written_can_be_read_and_said():
     data = tomllib.loads(to_profile(found))
     assert data["covering"]["kdtree"] == {"check": 0.4, "probe": 0.0011, "covered": 2.0, "covered_entry": 0.001}
     assert data["matching"]["boxes"]["scan"]["entry"] == 0.0018
-    assert (PROFILES / f"{DEFAULT}.toml").read_text().count("[covering.") == len(search_names())
+    assert (PROFILES / f"{DEFAULT}.toml").read_text().count("[covering.") == len(search_keys())

@@ -90,7 +90,7 @@ def test_stats_of_covering_are_a_plain_value(name):
     [
         *((name, attributes) for name in METHODS for attributes in (5, 9, 16)),
         # More coordinates than kernels keep on the stack; the others stop at 32.
-        *((name, 33) for name in METHODS if name not in ("bigmin", "quadtree", "zorder", "hilbert")),
+        *((name, 33) for name in METHODS if name not in ("bigmin", "density", "quadtree", "zorder", "hilbert")),
     ],
 )
 def test_many_attributes_take_several_words(name, attributes):
@@ -235,7 +235,7 @@ def test_epsilon_may_miss_but_never_invents(name, data):
         found = index.find_cover(box)
         work = index.stats.since(before)
         assert found is None or found in covers(stored, box)
-        if found is None and not work.capped:
+        if found is None and not work.capped and index.epsilon_of == "volume":
             assert work.volume >= 1 - epsilon - 1e-12
         assert index.find_covered(box) == covered(stored, box)
 

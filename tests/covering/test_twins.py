@@ -1,7 +1,7 @@
 """Slow twins of the searches that both engines call: the same witness, and the same number of probes.
 
 Equal traces of the two engines cannot show a fault in these, nor can a test of answers alone: a witness decides what is
-suppressed by whom, and probes are simulated time. The twins know where entries lie (`_points`, the static part first)
+suppressed by whom, and probes are simulated time. The twins know where entries lie (`points`, the static part first)
 and search them in plain Python, without packed words.
 """
 
@@ -37,10 +37,10 @@ def volume(point: Any) -> float:
 
 def packed(index: Any, static: Any, query: Any) -> Found:
     """The tail, then the static part up to the block whose largest box is too small."""
-    slot, probes = scan(index._points, query, len(static), index._used)
+    slot, probes = scan(index.points, query, len(static), index.used)
     if slot >= 0:
         return slot, probes
-    slot, looked = largest_first(index._points, static, query)
+    slot, looked = largest_first(index.points, static, query)
     return slot, probes + looked
 
 
@@ -56,7 +56,7 @@ def kdtree(index: Any, static: Any, query: Any) -> Found:
 
     With an ε, a node is left out while the shares of the region below the maxima of those left out stay within it.
     """
-    points, built, used = index._points, len(static), index._used
+    points, built, used = index.points, len(static), index.used
     front = min(FRONT, built)
     levels = [[static[at : min(at + BUCKET, built)].max(axis=0) for at in range(front, built, BUCKET)]]
     while len(levels[-1]) > BUCKET:
@@ -110,13 +110,13 @@ def share(index: Any, most: Any, query: Any) -> float:
 
 def budget(index: Any, static: Any, query: Any) -> Found:
     """The largest boxes, up to the block whose largest is too small."""
-    front = index._points[index._slot_at[: index._held]]
+    front = index.points[index._slot_at[: index._held]]
     place, probes = largest_first(front, front, query)
     return (int(index._slot_at[place]) if place >= 0 else -1), probes
 
 
 def unordered(index: Any, static: Any, query: Any) -> Found:
-    return scan(index._points, query, 0, index._used)
+    return scan(index.points, query, 0, index.used)
 
 
 TWINS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -140,8 +140,8 @@ def test_the_witness_and_the_probes_of_a_search_are_those_of_its_twin(name: str,
     index.add_many(np.arange(5000), boxes[:5000])
     for number in range(5000, len(boxes)):  # some of them stay behind the static part
         index.add(number, boxes[number])
-    static = index._points[: getattr(index, "_built", 0)].copy()
-    assert twin in (unordered, budget) or 4000 < len(static) < index._used
+    static = index.points[: getattr(index, "_built", 0)].copy()
+    assert twin in (unordered, budget) or 4000 < len(static) < index.used
     index.remove_many(range(0, 5500, 13))  # most of them from the static part, whose bounds stay
     shrunk = boxes[::11] + rng.choice([0.0, 0.005, 0.05], (500, 1, 1)) * [1.0, -1.0]
     hits = 0
@@ -153,6 +153,6 @@ def test_the_witness_and_the_probes_of_a_search_are_those_of_its_twin(name: str,
         assert probes == looked
         assert (witness is None) == (slot < 0)
         if slot >= 0:
-            assert np.array_equal(boxes[witness], index._points[slot].reshape(-1, 2) * [-1.0, 1.0])
+            assert np.array_equal(boxes[witness], index.points[slot].reshape(-1, 2) * [-1.0, 1.0])
             hits += 1
     assert hits > 0

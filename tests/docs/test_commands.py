@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def small(load: Callable[..., Plan], name: str, settings: Iterable[str] | Mapping[str, Any] = ()) -> Plan:
+def small(
+    load: Callable[..., Plan],
+    name: str,
+    settings: Iterable[str] | Mapping[str, Any] = (),
+    plugins: Sequence[str] = (),
+) -> Plan:
     """A plan with a few of its runs, each small; sizes that come from files stay."""
     given = dict(settings) if isinstance(settings, Mapping) else dict(map(parse_setting, settings))
-    first = load(name, given).runs[0].experiment
+    first = load(name, given, plugins).runs[0].experiment
     cut = {key: value for key, value in SMALL.items() if key != "overlay.brokers" or first.overlay.file is None}
-    made = load(name, {**given, **cut})
+    made = load(name, {**given, **cut}, plugins)
     return replace(made, runs=made.runs[:: -(-len(made.runs) // MOST_RUNS)])
 
 
@@ -132,10 +137,31 @@ def _calibrate(words: list[str]) -> None:
     assert parser().parse_args(words).verb == "calibrate"
 
 
+def _parse(words: list[str]) -> None:
+    parser().parse_args(words)
+
+
+# What cannot run here: it needs a cluster, a file of a script or the reader, or more runs than are made here.
+# sim/experiment/test_cluster.py, sim/test_plugins.py, sim/network and analysis/report have tests of these.
+ELSEWHERE = ("spark://", "--plugin", "mine/experiment.toml", "report out/epsilon", "--by")
+
+
+def _compare(words: list[str]) -> None:
+    """Of folders with results: those of shipped experiments that have none are of the demo."""
+    options = parser().parse_args(words)
+    folders = [Path(name.rpartition("=")[2]) for name in options.results]
+    for folder in folders:
+        if not folder.exists():
+            _simulate(["run", "demo", "--out", str(folder)])
+    assert main(words) in ((0, 1) if options.expect_equal else (0,))
+
+
 HOW: dict[str, Callable[[list[str]], None]] = {
     **dict.fromkeys(("demo", "list", "keys"), _run),
     **dict.fromkeys(("run", "capacity"), _simulate),
-    **dict.fromkeys(("explain", "tables", "verify", "analyze", "report"), _look),
+    **dict.fromkeys(("explain", "tables", "verify", "analyze", "report", "figures"), _look),
+    "compare": _compare,
+    "check-plugin": _parse,  # it takes minutes: tests/sim/test_plugins.py
     "init": _init,
     "reproduce": _reproduce,
     "bench": _bench,
@@ -148,7 +174,7 @@ HOW: dict[str, Callable[[list[str]], None]] = {
 def test_a_printed_command_runs(command: str, spark: Any) -> None:
     words = shlex.split(command)[1:]
     assert words[0] in HOW, f"say in HOW how `coverlay {words[0]}` is tested"
-    HOW[words[0]](words)
+    (_parse if any(part in command for part in ELSEWHERE) else HOW[words[0]])(words)
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 A fault is anchored by the function it is in, not by a path, so it survives moves: `function` is the end of the dotted
 name (`LinkLedger.withdraw`, or `scan.scan_top` where several modules have a `scan_top`), `old` occurs once in that
-function and is replaced by `new`, and `test` is the name of a quick test function that then fails.
+function and is replaced by `new`, and `test` is the name of a quick test function that then fails. A constant, such as
+the SQL of a query, is as good a place as a function.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def load() -> list[Fault]:
 
 
 def functions(root: Path = ROOT) -> dict[str, list[Place]]:
-    """Every function and method of the product by dotted name; a name that is defined twice has two places."""
+    """Every function, method and constant of the product by dotted name; one that is defined twice has two places."""
     found: dict[str, list[Place]] = {}
     files = [file for package in PACKAGES for file in sorted((root / package).rglob("*.py"))]
     for file in [*(root / module for module in MODULES), *files]:
@@ -53,13 +54,16 @@ def functions(root: Path = ROOT) -> dict[str, list[Place]]:
     return found
 
 
-def _definitions(node: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _definitions(node: ast.AST, name: str) -> Iterator[tuple[str, ast.stmt]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             inner = f"{name}.{child.name}"
             if isinstance(child, ast.FunctionDef):
                 yield inner, child
             yield from _definitions(child, inner)
+        elif isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name):
+            if child.targets[0].id.isupper():
+                yield f"{name}.{child.targets[0].id}", child
         elif not isinstance(child, ast.expr):
             yield from _definitions(child, name)
 

@@ -95,7 +95,7 @@ def test_check_notices_a_coverer_that_was_never_sent(ledger):
 
 def test_an_exact_twin_tells_what_the_approximation_missed():
     decisions = []
-    options = RoutingOptions(np.array([[0.0, 100.0]]), method="zorder", epsilon=0.9)
+    options = RoutingOptions(np.array([[0.0, 100.0]]), method="zorder", epsilon=0.9, method_options={"bits": 8})
     ledger = LinkLedger(Covering(options), exact_twin=Covering(OPTIONS), on_decision=decisions.append)
     # 1 covers 2 narrowly: its point lies in the corner of the search region that ε = 0.9 leaves out.
     ledger.subscribe(1, interval(40, 60))

@@ -17,7 +17,7 @@ DATA = {
 
 
 def recall_by_link(**covering) -> dict[tuple[int, int], float]:
-    run = plan({**DATA, "covering": {"method": "zorder-emulated", **covering}}).runs[0]
+    run = plan({**DATA, "covering": {"method": "zorder-emulated", "bits": 8, **covering}}).runs[0]
     decisions = simulate(run)[0]["decisions"].to_pandas()
     coverable = decisions[decisions["exact"].astype(bool)]
     ends = coverable[["broker", "neighbour"]]

@@ -77,7 +77,7 @@ class Canopy(RankedIndex):
 
     def _columns(self) -> tuple[IntervalColumns, Any]:
         """The intervals that are scored, and which of them mention the attribute."""
-        given = self._given
+        given = self.catalogue
         relaxed = self.semantics == "relaxed"
         rows = np.flatnonzero(given.mentioned[:, 0]) if relaxed else slice(None)
         scores = given.weights[rows, 0] if relaxed else given.scores
@@ -135,7 +135,7 @@ class Canopy(RankedIndex):
         self.stats.entries += compared
         return answer
 
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
         if np.isnan(low[0]):
             return self._silent[0][:k], self._silent[1][:k]
         views = query.unpack(self._buffer)
@@ -146,7 +146,7 @@ class Canopy(RankedIndex):
             ranks = np.empty(k, np.int64)
             found, compared, cells = query.meet(self._buffer, float(low[0]), float(high[0]), ranks)
         if found < 0:
-            return self._deep(k)._search(low, high, k)
+            return self._deep(k).search(low, high, k)
         self.stats.add(entries=compared, nodes=cells)
         best = views[1][ranks[:found]]
         return best.view(np.int64)[:, query.ID], best[:, query.SCORE]
@@ -155,7 +155,7 @@ class Canopy(RankedIndex):
         """The same index with lists for at least k results; its work counts as ours."""
         depth = 1 << (k - 1).bit_length()
         if depth not in self._deeper:
-            self._deeper[depth] = Canopy(self._given, self.semantics, depth)
+            self._deeper[depth] = Canopy(self.catalogue, self.semantics, depth)
             self._deeper[depth].stats = self.stats
             self.stats.rebuilds += 1
         return self._deeper[depth]

@@ -64,7 +64,7 @@ class StreamIndex(TopKIndex):
             raise CoverlayError("combine applies to relaxed matching; exact matching ranks by the given score")
         self._combine = combine
         self._options = options
-        self._store = Store(catalogue, stable=True)
+        self.store = Store(catalogue, stable=True)
         self._indexes: dict[int, IntervalIndex] = {}
         self._capacity_changed()
         for j in range(self.dimensions):
@@ -78,10 +78,10 @@ class StreamIndex(TopKIndex):
     # ---- rows -------------------------------------------------------------------------------------------
 
     def _capacity_changed(self) -> None:
-        c = self._store.columns
+        c = self.store.columns
         capacity = len(c.ids)
         live = np.zeros(capacity, np.bool_)
-        live[list(self._store.row_of.values())] = True
+        live[list(self.store.row_of.values())] = True
         self._needs = np.where(live, c.mentioned.sum(axis=0), -1).astype(np.int32)
         self._spare = [Marks.of(capacity)]  # a search takes one, or makes one, and gives it back
         self._everything: Ints | None = None  # rows that mention nothing, best first; None: to be sorted
@@ -91,36 +91,37 @@ class StreamIndex(TopKIndex):
 
     def _copy_triples(self, rows: slice) -> None:
         """(lo, hi, weight) of these rows, attribute by attribute; an empty interval where one is not mentioned."""
-        c = self._store.columns
+        c = self.store.columns
         self._triples[rows, :, 0] = np.where(c.mentioned[:, rows], c.lo[:, rows], np.inf).T
         self._triples[rows, :, 1] = np.where(c.mentioned[:, rows], c.hi[:, rows], -np.inf).T
         self._triples[rows, :, 2] = c.weights[:, rows].T
 
     def _gain(self, attribute: int) -> Floats:
         """What ranks the iterator of an attribute."""
-        c = self._store.columns
+        c = self.store.columns
         return c.scores if self.semantics == "exact" else c.weights[attribute]
 
     def _entries(self, j: int) -> Entries:
-        c = self._store.columns
+        c = self.store.columns
         rows = np.flatnonzero((c.mentioned[j] == 1) & (self._needs > 0))
         return Entries(rows, c.lo[j, rows], c.hi[j, rows], self._gain(j)[rows], c.ids[rows])
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.store)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._store.row_of
+        return id in self.store.row_of
 
-    def _catalogue(self) -> Catalogue:
-        return self._store.catalogue()
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.store.catalogue()
 
-    def _subscription(self, id: int) -> Catalogue:
-        return self._store.subscription(id)
+    def subscription(self, id: int) -> Catalogue:
+        return self.store.subscription(id)
 
     # ---- exact ------------------------------------------------------------------------------------------
 
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
         try:
             marks = self._spare.pop()
@@ -136,7 +137,7 @@ class StreamIndex(TopKIndex):
         return sum((index.work for index in self._indexes.values()), np.zeros(COUNTERS, np.int64))
 
     def _exact(self, low: Floats, high: Floats, k: int, marks: Marks) -> Found:
-        c, counts, complete = self._store.columns, marks.counts, marks.hits
+        c, counts, complete = self.store.columns, marks.counts, marks.hits
         cursors, last, mandatory = {}, {}, set()
         for j, index in self._indexes.items():
             everywhere = len(index) == len(self)
@@ -180,7 +181,7 @@ class StreamIndex(TopKIndex):
     def _matching_all(self) -> Ints:
         if self._everything is None:
             rows = np.flatnonzero(self._needs == 0)
-            c = self._store.columns
+            c = self.store.columns
             self._everything = rows[np.lexsort((c.ids[rows], -c.scores[rows]))]
         return self._everything
 
@@ -191,7 +192,7 @@ class StreamIndex(TopKIndex):
         cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
         take = self._python_rounds if callable(self._combine) else self._kernel_rounds
         best_scores, best_ids, counts = np.empty(k), np.empty(k, np.int64), np.zeros(2, np.int64)
-        state = (np.array(attributes, np.int64), marks.seen, self._store.columns.ids, best_scores, best_ids, counts)
+        state = (np.array(attributes, np.int64), marks.seen, self.store.columns.ids, best_scores, best_ids, counts)
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
         block, done, passed = max(k + 1, FIRST_BLOCK), 0, not cursors
@@ -252,12 +253,12 @@ class StreamIndex(TopKIndex):
 
     # ---- updates ----------------------------------------------------------------------------------------
 
-    def _insert(self, one: Catalogue) -> None:
-        capacity = len(self._store.columns.ids)
-        row = self._store.add(one)
-        if len(self._store.columns.ids) != capacity:
+    def insert(self, one: Catalogue) -> None:
+        capacity = len(self.store.columns.ids)
+        row = self.store.add(one)
+        if len(self.store.columns.ids) != capacity:
             self._capacity_changed()
-        c = self._store.columns
+        c = self.store.columns
         self._needs[row] = one.mentioned.sum()
         self._everything = None
         if self.semantics == "relaxed":
@@ -268,13 +269,13 @@ class StreamIndex(TopKIndex):
             gain = float(self._gain(j)[row])
             self._indexes[j].insert(row, float(c.lo[j, row]), float(c.hi[j, row]), gain, int(c.ids[row]))
 
-    def _delete(self, id: int) -> None:
-        row = self._store.row_of[id]
-        c = self._store.columns
+    def delete(self, id: int) -> None:
+        row = self.store.row_of[id]
+        c = self.store.columns
         for j in np.flatnonzero(c.mentioned[:, row]).tolist():
             gain = float(self._gain(j)[row])
             self._indexes[j].delete(row, float(c.lo[j, row]), float(c.hi[j, row]), gain, id)
-        self._store.remove(id)
+        self.store.remove(id)
         self._needs[row] = -1
         self._everything = None
 
@@ -282,14 +283,14 @@ class StreamIndex(TopKIndex):
     def nbytes(self) -> int:
         own = self._needs.nbytes + sum(column.nbytes for marks in self._spare for column in marks)
         own += self._triples.nbytes if self.semantics == "relaxed" else 0
-        return self._store.nbytes + own + sum(index.nbytes for index in self._indexes.values())
+        return self.store.nbytes + own + sum(index.nbytes for index in self._indexes.values())
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()
         for marks in self._spare:
             assert not marks.counts.any(), "counts are cleared after each query"
             assert not marks.seen.any(), "seen marks are cleared after each query"
-        mentions = self._store.columns.mentioned[:, list(self._store.row_of.values())].sum(axis=1)
+        mentions = self.store.columns.mentioned[:, list(self.store.row_of.values())].sum(axis=1)
         for j, index in self._indexes.items():
             assert len(index) == mentions[j], f"attribute {j} indexes those that mention it"
             index.check()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coverlay import Registry
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located, located
 from topk.places.contract import PlacedIndex
 from topk.places.ri_tree import RITree, RITreePaper
@@ -24,9 +25,11 @@ from topk.sparse.upkeep import create
 
 __all__ = ["METHODS", "PlacedCatalogue", "PlacedEvent", "PlacedIndex", "build", "from_located", "located"]
 
-METHODS: dict[str, type[PlacedIndex]] = {
-    cls.name: cls for cls in (PlacedScan, ThresholdScored, RTTree, RTTreePaper, RITree, RITreePaper)
-}
+METHODS: Registry[type[PlacedIndex]] = Registry(
+    "matcher of places",
+    {cls.name: cls for cls in (PlacedScan, ThresholdScored, RTTree, RTTreePaper, RITree, RITreePaper)},
+    facts={"name": ()},
+)
 
 
 def build(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex:

@@ -157,7 +157,7 @@ class PlacedIndex(StoredIndex[Scratch]):
         self._need = SEMANTICS.index(semantics)
         super().__init__(catalogue.expressions)
         self.max_distance, self.metric = catalogue.max_distance, catalogue.metric
-        self._place = np.zeros((len(self._store.rows.ids), 4))
+        self._place = np.zeros((len(self.store.rows.ids), 4))
         self._place[: len(catalogue)] = rows_of(catalogue)
 
     def _manner(self) -> str:
@@ -165,10 +165,10 @@ class PlacedIndex(StoredIndex[Scratch]):
 
     @property
     def placed(self) -> Placed:
-        return Placed(self._store.rows, self._place)
+        return Placed(self.store.rows, self._place)
 
     @abstractmethod
-    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+    def search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         """The k best, unsorted."""
 
     @property
@@ -191,7 +191,7 @@ class PlacedIndex(StoredIndex[Scratch]):
         if k == 0:
             return NONE_FOUND
         ask = ask_for(event.place, self.max_distance, self.metric, self._need)
-        return best_first(*self._search(columns_of(event.event), ask, k, scratch))
+        return best_first(*self.search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         """Add one subscription; the same rules as `from_located`."""
@@ -221,9 +221,9 @@ class PlacedIndex(StoredIndex[Scratch]):
         """Add the only row of a catalogue, as `located` makes it."""
         assert one.metric == self.metric, f"a place for {one.metric} does not suit an index of {self.metric}"
         where = rows_of(one)[0]
-        row = self._store.add(one.expressions)
+        row = self.store.add(one.expressions)
         if row >= len(self._place):
-            self._place = fitted(self._place, len(self._store.rows.ids))
+            self._place = fitted(self._place, len(self.store.rows.ids))
         self._place[row] = where
-        self._insert(row)
+        self.insert(row)
         self.stats.inserts += 1

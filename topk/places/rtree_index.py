@@ -95,7 +95,7 @@ class RTreeIndex(PlacedIndex):
     def _build(self, levels: list[tuple[Ints, Ints]]) -> None:
         """Make the nodes level by level, then their forests, children first."""
         total = sum(len(ends) for _, ends in levels)
-        self._tree = allocated(2 * total + 16, len(self._store.rows.ids), self._divided)
+        self._tree = allocated(2 * total + 16, len(self.store.rows.ids), self._divided)
         t, placed = self._tree, self.placed
         before = np.empty(0, np.int64)
         order: list[Ints] = []
@@ -109,7 +109,7 @@ class RTreeIndex(PlacedIndex):
             return
         done, listed = 0, np.concatenate(order)
         # Most attributes occur once in a leaf: make room for most of the forests at once.
-        predicates = self._store.filled
+        predicates = self.store.filled
         forest = grown_forest(self._tree.forest, len(self._tree.node), predicates, 3 * predicates // 2)
         self._tree = self._tree._replace(forest=forest)
         self._grow_forest()
@@ -132,21 +132,21 @@ class RTreeIndex(PlacedIndex):
         t = self._tree
         if int(t.meta[USED]) + 16 > len(t.node):
             self._tree = t = PlaceTree._make([*(fitted(column, 2 * len(t.node)) for column in t[:4]), *t[4:]])
-        if len(self._store.rows.ids) > len(t.home):
-            self._tree = t = t._replace(home=fitted(t.home, len(self._store.rows.ids), -1))
+        if len(self.store.rows.ids) > len(t.home):
+            self._tree = t = t._replace(home=fitted(t.home, len(self.store.rows.ids), -1))
         if self.token:
             self._grow_forest(factor=16)
 
-    def _insert(self, row: int) -> None:
+    def insert(self, row: int) -> None:
         self._reserve()
         insert(self._tree, self.placed, row, self.token or None)
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         self._reserve()
         again = np.empty(FAN + 1, np.int64)
         count = remove(self._tree, self.placed, row, self.token or None, again)
         for other in again[:count].tolist():
-            RTreeIndex._insert(self, other)  # only into the tree: subclasses have it already
+            RTreeIndex.insert(self, other)  # only into the tree: subclasses have it already
 
     @property
     def overhead(self) -> int:
@@ -154,10 +154,10 @@ class RTreeIndex(PlacedIndex):
         return own + (sum(int(column.nbytes) for column in self._tree.forest) if self.token else 0)
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()
         t = self._tree
         rows = self._check_node(int(t.meta[ROOT]), -1)[0]
-        assert sorted(rows) == sorted(self._store.row_of.values()), "every subscription is in one leaf"
+        assert sorted(rows) == sorted(self.store.row_of.values()), "every subscription is in one leaf"
         if self.token:
             check_forest(t.forest)
         assert not any(scratch.workspace.marks.any() for scratch in self._spare), "scratch is clean"
@@ -191,7 +191,7 @@ class RTreeIndex(PlacedIndex):
 
     def _check_summaries(self, n: int, rows: list[int]) -> None:
         """Γ of a node is the hull and largest weight of what is below it, per attribute."""
-        t, r = self._tree, self._store.rows
+        t, r = self._tree, self.store.rows
         expected: dict[int, list[float]] = {}
         for row in rows:
             share = 1.0 - self._place[row, 2]
@@ -216,6 +216,6 @@ class TokenTree(RTreeIndex):
     refined: ClassVar[int]  # when a node's bound is refined, see `ri_tree`
     tight: bool = True  # whether bounds are those of Eq. 8
 
-    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+    def search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         space = scratch.with_marks(max(len(self._tree.home), len(self._tree.node)))
         return self.kernel(self._tree, self.placed, columns, ask, k, space, self.refined, self.tight)

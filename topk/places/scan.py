@@ -45,6 +45,6 @@ class PlacedScan(PlacedIndex):
     name = "scan"
     calibrated = True
 
-    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
-        scratch.counts[ENTRIES] += self._store.used
-        return scan_all(self.placed, self._store.used, columns, ask, k, scratch.workspace)
+    def search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+        scratch.counts[ENTRIES] += self.store.used
+        return scan_all(self.placed, self.store.used, columns, ask, k, scratch.workspace)

@@ -201,7 +201,7 @@ class ThresholdScored(RTreeIndex):
 
     def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = LAYERS) -> None:
         super().__init__(catalogue, semantics, packing=packing)
-        rows, used = self._store.rows, self._store.used
+        rows, used = self.store.rows, self.store.used
         self._cells = cut(rows, self.dimensions)
         number = int(self._cells.base[-1] + 2 * self._cells.number[-1]) if self.dimensions else 1
         count = np.zeros(number, np.int64)
@@ -214,7 +214,7 @@ class ThresholdScored(RTreeIndex):
         self._lists = Postings(number, np.repeat(np.arange(number), count), entries)
 
     def _entries(self, row: int) -> list[tuple[int, Any]]:
-        rows, nodes = self._store.rows, np.empty(MOST, np.int64)
+        rows, nodes = self.store.rows, np.empty(MOST, np.int64)
         found = []
         for p in range(int(rows.start[row]), int(rows.start[row] + rows.length[row])):
             count = cover(self._cells, int(rows.attribute[p]), float(rows.lo[p]), float(rows.hi[p]), nodes)
@@ -222,18 +222,18 @@ class ThresholdScored(RTreeIndex):
             found += [(int(node), gain) for node in nodes[:count]]
         return found
 
-    def _insert(self, row: int) -> None:
-        super()._insert(row)
+    def insert(self, row: int) -> None:
+        super().insert(row)
         for node, gain in self._entries(row):
             self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         for node, _ in self._entries(row):
             self._lists.delete(node, row)
-        super()._delete(row)
+        super().delete(row)
 
-    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
-        space = scratch.with_marks(len(self._store.rows.ids))
+    def search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+        space = scratch.with_marks(len(self.store.rows.ids))
         return threshold(self._tree, self.placed, (self._cells, self._lists.lists), columns, ask, k, space)
 
     @property
@@ -246,7 +246,7 @@ class ThresholdScored(RTreeIndex):
         lists, entries = self._lists.lists
         spans = [slice(start, start + count) for start, count in zip(lists.start, lists.count, strict=True)]
         listed = [(node, row) for node, span in enumerate(spans) for row in entries.block[span].tolist()]
-        expected = [(node, row) for row in self._store.row_of.values() for node, _ in self._entries(row)]
+        expected = [(node, row) for row in self.store.row_of.values() for node, _ in self._entries(row)]
         assert sorted(listed) == sorted(expected), "every predicate is listed once at each node that covers it"
 
 

@@ -131,7 +131,7 @@ class Slices(RankedIndex):
         codes = np.minimum(parts, 255).astype(np.uint8)
         self.layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
-    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+    def search(self, low: Floats, high: Floats, k: int) -> Found:
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)
         if self.semantics == "exact":

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coverlay import Registry
 from topk.predicates import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.be.star import BEStarBatch, BEStarPaper, BEStarTree
 from topk.sparse.be.tree import BETree
@@ -30,9 +31,11 @@ __all__ = [
     "build", "from_csr", "from_predicates", "monotone",
 ]  # fmt: skip
 
-METHODS: dict[str, type[SparseIndex]] = {
-    cls.name: cls for cls in (SparseScan, KIndex, KIndexPaper, BETree, BEStarTree, BEStarBatch, BEStarPaper, Pivot)
-}
+METHODS: Registry[type[SparseIndex]] = Registry(
+    "matcher of predicates",
+    {cls.name: cls for cls in (SparseScan, KIndex, KIndexPaper, BETree, BEStarTree, BEStarBatch, BEStarPaper, Pivot)},
+    facts={"name": ()},
+)
 
 
 def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:

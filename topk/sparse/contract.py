@@ -1,4 +1,4 @@
-"""What every sparse matcher offers. A matcher implements `_search`; events, batches and updates are handled here."""
+"""What every sparse matcher offers. A matcher implements `search`; events, batches and updates are handled here."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class SparseIndex(StoredIndex[Scratch]):
         """The event's ≠, ∉ and ∈, for kernels; None if neither it nor an expression has any."""
         if event is not None and event.extra is not None:
             return event.extra
-        return _NOTHING if self._store.exceptions else None
+        return _NOTHING if self.store.exceptions else None
 
     @abstractmethod
-    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+    def search(self, event: Event, k: int, scratch: Scratch) -> int:
         """Leave the k best in the workspace, best first; returns how many there are."""
 
     # ---- queries ----------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class SparseIndex(StoredIndex[Scratch]):
         if k == 0:
             return NONE_FOUND
         scratch.room(k)
-        count = self._search(event, k, scratch)
+        count = self.search(event, k, scratch)
         return scratch.workspace.ids[:count].copy(), scratch.workspace.scores[:count].copy()
 
     # ---- updates ----------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class SparseIndex(StoredIndex[Scratch]):
 
     def add_one(self, one: SparseCatalogue) -> None:
         """Add the only row of a catalogue."""
-        self._insert(self._store.add(one))
+        self.insert(self.store.add(one))
         self.stats.inserts += 1
 
 

@@ -166,7 +166,7 @@ class KIndex(SparseIndex):
         if not 1 <= most_values <= ENUMERABLE:
             raise CoverlayError(f"most_values must be from 1 to {ENUMERABLE}, not {most_values}")
         self._most_values = int(most_values)
-        rows, used = self._store.rows, self._store.used
+        rows, used = self.store.rows, self.store.used
         self._runs: list[_Run] = []
         # The number of each row's run, −1 for none. A removed row leaves its run but not its lists.
         self._run_of = np.full(len(rows.ids), -1, np.int64)
@@ -182,7 +182,7 @@ class KIndex(SparseIndex):
             members = np.union1d(self._members(len(self._runs) - 1), members)
             self._runs.pop()
         self._run_of[members] = len(self._runs)
-        self._runs.append(_Run(self._store.rows, members, self._most_values))
+        self._runs.append(_Run(self.store.rows, members, self._most_values))
         self.stats.rebuilds += 1
 
     def _members(self, number: int) -> Ints:
@@ -190,18 +190,18 @@ class KIndex(SparseIndex):
         members = self._runs[number].members
         return members[self._run_of[members] == number]
 
-    def _insert(self, row: int) -> None:
+    def insert(self, row: int) -> None:
         if row >= len(self._run_of):
-            self._run_of = fitted(self._run_of, len(self._store.rows.ids), -1)
+            self._run_of = fitted(self._run_of, len(self.store.rows.ids), -1)
         self._scanned[row], self._waiting = None, None
         if len(self._scanned) > _LATER:
             waiting = np.array(sorted(self._scanned), dtype=np.int64)
-            empty = self._store.rows.length[waiting] == 0
+            empty = self.store.rows.length[waiting] == 0
             self._scanned = dict.fromkeys(waiting[empty].tolist())
             if not empty.all():
                 self._add_run(waiting[~empty])
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         if row in self._scanned:
             del self._scanned[row]
             self._waiting = None
@@ -210,7 +210,7 @@ class KIndex(SparseIndex):
         self._run_of[row] = -1
         self._runs[number].left += 1
         if 2 * self._runs[number].left > len(self._runs[number].members):
-            self._runs[number] = _Run(self._store.rows, self._members(number), self._most_values)
+            self._runs[number] = _Run(self.store.rows, self._members(number), self._most_values)
             self.stats.rebuilds += 1
 
     def _before_search(self) -> None:
@@ -218,8 +218,8 @@ class KIndex(SparseIndex):
         if self._waiting is None:
             self._waiting = np.array(list(self._scanned), dtype=np.int64)
 
-    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        columns, extra, rows = columns_of(event), self._extra(event), self._store.rows
+    def search(self, event: Event, k: int, scratch: Scratch) -> int:
+        columns, extra, rows = columns_of(event), self._extra(event), self.store.rows
         space, score, size = scratch.workspace, self._scoring, 0
         spread(space.event, *columns)
         for number, run in enumerate(self._runs):
@@ -235,8 +235,8 @@ class KIndex(SparseIndex):
         return sum(run.nbytes for run in self._runs) + int(self._run_of.nbytes)
 
     def check(self) -> None:
-        self._store.check()
-        rows = self._store.rows
+        self.store.check()
+        rows = self.store.rows
         listed = np.zeros(len(rows.length), np.int64)  # how often, by row
         for number, run in enumerate(self._runs):
             lists = run.lists
@@ -249,7 +249,7 @@ class KIndex(SparseIndex):
             assert sizes.all(), f"row {members[here][~sizes][:1]} is in the partition of its size"
             np.add.at(listed, members[here], 1)
         assert not listed[list(self._scanned)].any(), "a row is listed or scanned"
-        for row in self._store.row_of.values():
+        for row in self.store.row_of.values():
             scanned = row in self._scanned
             assert scanned or listed[row] >= rows.length[row], f"row {row} is listed once per predicate"
 

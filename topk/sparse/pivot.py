@@ -231,7 +231,7 @@ class Pivot(SparseIndex):
         self._build()
 
     def _build(self) -> None:
-        store = self._store
+        store = self.store
         self._grid = cut_cells(store.rows, store.used, self.dimensions)
         self._built = max(len(self), _REBUILD_FROM)
         live = np.flatnonzero(store.rows.length[: store.used] >= 0)
@@ -246,15 +246,15 @@ class Pivot(SparseIndex):
     def _filed(self, which: Ints) -> tuple[Ints, Any]:
         """List and entry of each row; the blocks are still to be set."""
         home, entries = np.empty(len(which), np.int64), np.zeros(len(which), ENTRY).view(np.recarray)
-        rows, grid, scoring = self._store.rows, self._grid, self._scoring
+        rows, grid, scoring = self.store.rows, self._grid, self._scoring
         in_parts(lambda *own: pivots(rows, grid, scoring, *own), len(which), which, home, entries)
         return home, entries
 
-    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+    def search(self, event: Event, k: int, scratch: Scratch) -> int:
         return search(self._filed_arrays(), columns_of(event), self._extra(event), scratch.workspace, k, self._scoring)
 
     def _filed_arrays(self) -> tuple[Rows, Grid, PostingLists, Packed]:
-        return self._store.rows, self._grid, self._postings.lists, self._codes.packed
+        return self.store.rows, self._grid, self._postings.lists, self._codes.packed
 
     def top_many(self, events: Any, k: int | None) -> Batch:
         """`top` for each event, on all cores: one kernel per thread."""
@@ -273,7 +273,7 @@ class Pivot(SparseIndex):
         self._on_all_cores(len(many), part)
         return Batch(ids, scores, found)
 
-    def _insert(self, row: int) -> None:
+    def insert(self, row: int) -> None:
         if len(self) > 2 * self._built or self._codes.mostly_waste:
             self._build()
             return
@@ -281,7 +281,7 @@ class Pivot(SparseIndex):
         entries[0].block = self._codes.add(row)
         self._postings.insert(int(home[0]), entries)
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         home, _ = self._filed(np.array([row]))
         self._postings.delete(int(home[0]), int(self._codes.at[row]))
         self._codes.remove(row)
@@ -291,7 +291,7 @@ class Pivot(SparseIndex):
         return self._postings.nbytes + self._codes.nbytes + sum(int(column.nbytes) for column in self._grid)
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()
         self._postings.check()
         self._codes.check()
         lists, entries = self._postings.lists

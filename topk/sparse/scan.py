@@ -90,8 +90,8 @@ class SparseScan(SparseIndex):
             raise unknown_name("semantics", semantics, SCANS)
         self._scan = SCANS[semantics]
 
-    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        store = self._store
+    def search(self, event: Event, k: int, scratch: Scratch) -> int:
+        store = self.store
         scratch.counts[ENTRIES] += store.used
         columns, extra = columns_of(event), self._extra(event)
         return int(self._scan(store.rows, store.used, columns, extra, scratch.workspace, k, self._scoring))

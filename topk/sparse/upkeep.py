@@ -42,12 +42,13 @@ class StoredIndex(Subscriptions, Generic[S]):
     """Rows in a store, and a structure over them that subclasses keep up to date."""
 
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
+    priced_like: ClassVar[str | None] = None  # what it costs where a profile does not say it
     scratch: Callable[[int], S]  # of the number of attributes
 
     def __init__(self, catalogue: SparseCatalogue) -> None:
         self.dimensions = catalogue.dimensions
         self.stats = Stats()
-        self._store = ExpressionStore(catalogue)
+        self.store = ExpressionStore(catalogue)
         self._nobody_searches()
 
     def _nobody_searches(self) -> None:
@@ -64,18 +65,18 @@ class StoredIndex(Subscriptions, Generic[S]):
         self._nobody_searches()
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.store)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._store.row_of
+        return id in self.store.row_of
 
     def ids(self) -> list[int]:
-        return list(self._store.row_of)
+        return list(self.store.row_of)
 
-    def _insert(self, row: int) -> None:
+    def insert(self, row: int) -> None:
         """Take the stored row into the structure."""
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         """Take the row out; it is still stored."""
 
     @property
@@ -85,16 +86,16 @@ class StoredIndex(Subscriptions, Generic[S]):
 
     def check(self) -> None:
         """Verify the structure's invariants; AssertionError names the first one broken."""
-        self._store.check()
+        self.store.check()
 
     @property
     def nbytes(self) -> int:
-        return self._store.nbytes + self.overhead
+        return self.store.nbytes + self.overhead
 
     def remove(self, id: int) -> None:
         id = stored_id(id, self)
-        self._delete(self._store.row_of[id])
-        self._store.remove(id)
+        self.delete(self.store.row_of[id])
+        self.store.remove(id)
         self.stats.deletes += 1
 
     def _count(self, k: int | None) -> int:
@@ -104,7 +105,7 @@ class StoredIndex(Subscriptions, Generic[S]):
 
     def _before_search(self) -> None:
         """Finish postponed work; others may be searching, and may go on with what was before."""
-        self._store.refresh()
+        self.store.refresh()
 
     def _maintain(self, queries: int) -> None:
         """These queries are over and nobody searches: whatever the structure wants to change, it may."""

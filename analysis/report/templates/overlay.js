@@ -68,10 +68,10 @@ window.coverlayNetwork = (() => {
     }
   };
 
-  // Names of the largest brokers, as many as do not lie on each other.
+  // Names of the brokers on a way, then of the largest, as many as do not lie on each other.
   const drawNames = (svg, nodes, places, width, height, most) => {
     const taken = [];
-    const order = nodes.map((_, i) => i).sort((a, b) => nodes[b].value - nodes[a].value || a - b);
+    const order = nodes.map((_, i) => i).sort((a, b) => nodes[b].first - nodes[a].first || nodes[b].value - nodes[a].value || a - b);
     let written = 0;
     for (const i of order) {
       if (written >= most) break;
@@ -116,7 +116,7 @@ window.coverlayNetwork = (() => {
       make(svg, "line", { ...ends(step.from, step.to), class: "step " + step.kind + (step === look.now ? " now" : "") });
     }
     const size = Math.max(0.45, Math.min(1, (width / 700) * Math.sqrt(60 / net.brokers.length))); // crowds need small dots
-    const nodes = net.brokers.map((b, i) => ({ name: b.name, value: look.value(i) }));
+    const nodes = net.brokers.map((b, i) => ({ name: b.name, value: look.value(i), first: Number(look.names?.has(b.broker) ?? false) }));
     net.brokers.forEach((b, i) => {
       const share = look.top > 0 ? nodes[i].value / look.top : 0;
       nodes[i].radius = size * (look.trail ? (reached.has(b.broker) ? 7 : 5) : 4 + 8 * Math.sqrt(Math.max(0, share)));
@@ -134,7 +134,7 @@ window.coverlayNetwork = (() => {
         dot.animate([{ transform: `translate(${way.x1 - way.x2}px, ${way.y1 - way.y2}px)` }, { transform: "none" }],
           { duration: look.lasts, easing: "ease-in-out" });
     }
-    drawNames(svg, nodes, places, width, height, view.zoom > 1.5 ? LABELS_NEAR : LABELS);
+    drawNames(svg, nodes, places, width, height, view.zoom > 1.5 || look.names?.size ? LABELS_NEAR : LABELS);
     hide();
     place.replaceChildren(svg);
     return svg;

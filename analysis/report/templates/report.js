@@ -8,7 +8,7 @@
   const withUnit = (title, unit) => title + (unit === "share" || title.includes(unit) ? "" : " (" + unit + ")");
 
   const root = document.documentElement;
-  const MOST_NAMES = 16; // in a legend
+  const MOST_NAMES = 6; // in a legend; more lines are named where they end
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const SERIES = {
     light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#33415c", "#d6336c", "#5f7470", "#2a9d8f",
@@ -72,7 +72,7 @@
   };
 
   // ---- drawing ------------------------------------------------------------------------------------------
-  const views = {};
+  const views = {}, pictures = {};
   const fill = (spec, words) =>
     JSON.parse(JSON.stringify(spec), (_, value) =>
       typeof value === "string" && Object.hasOwn(words, value) ? words[value] : value);
@@ -83,6 +83,7 @@
     });
     if (before) before.finalize();
     views[id] = made;
+    pictures[id] = { spec, datasets };
     // Vega makes the picture a document of many marks; one sentence and the table below it say more.
     $(id).setAttribute("role", "img");
     $(id).setAttribute("aria-label", spoken);
@@ -113,8 +114,55 @@
       }
     }
     place.querySelector(".scroll").replaceChildren(table);
-    place.querySelector("button").onclick = () => download(id + ".csv", columns, rows);
+    const saved = { csv: () => download(id + ".csv", columns, rows), svg: () => savePicture(id, "svg"), png: () => savePicture(id, "png") };
+    for (const button of place.querySelectorAll("button")) button.onclick = saved[button.dataset.save];
   };
+  const keep = (name, blob) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  // A picture for a paper: dark on white whatever the page's theme, as wide as it is here.
+  const savePicture = async (id, kind) => {
+    const before = root.dataset.theme, place = document.createElement("div");
+    root.dataset.theme = "light";
+    const look = { ...config(), background: "white" };
+    const drawing = pictures[id] ? null : networkSvg($(id).querySelector("svg"));
+    root.dataset.theme = before;
+    if (drawing) return kind === "svg" ? keep(id + ".svg", drawing) : keep(id + ".png", await painted(drawing));
+    const { spec, datasets } = pictures[id];
+    const made = await window.vegaEmbed(place, { ...spec, width: $(id).clientWidth - 80, datasets, config: look },
+      { mode: "vega-lite", renderer: "svg", actions: false });
+    if (kind === "svg") keep(id + ".svg", new Blob([await made.view.toSVG()], { type: "image/svg+xml" }));
+    else (await made.view.toCanvas(3)).toBlob((blob) => keep(id + ".png", blob));
+    made.finalize();
+  };
+  // The overlay's styles are the page's: in a file of its own each mark has to have them.
+  const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "paint-order"];
+  const networkSvg = (svg) => {
+    const copy = svg.cloneNode(true), marks = copy.querySelectorAll("*");
+    svg.querySelectorAll("*").forEach((mark, i) => {
+      const style = getComputedStyle(mark);
+      for (const name of STYLES) marks[i].style.setProperty(name, style.getPropertyValue(name));
+    });
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+    for (const [name, value] of Object.entries({ width, height, style: "background: white" })) copy.setAttribute(name, value);
+    return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+  };
+  const painted = (drawing) => new Promise((done, fail) => {
+    const image = new Image(), url = URL.createObjectURL(drawing);
+    image.onerror = () => fail(new Error("this browser does not draw SVG files"));
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = 3 * image.width; canvas.height = 3 * image.height;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      URL.revokeObjectURL(url);
+      canvas.toBlob(done);
+    };
+    image.src = url;
+  });
   const quoted = (value) => {
     if (value === null || value === undefined) return "";
     let text = String(value);
@@ -123,12 +171,12 @@
   };
   const download = (name, columns, rows) => {
     const lines = [columns.map(([, title]) => quoted(title)), ...rows.map((r) => columns.map(([k]) => quoted(r[k])))];
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([lines.map((l) => l.join(",")).join("\n") + "\n"], { type: "text/csv" }));
-    link.download = name;
-    link.click();
-    URL.revokeObjectURL(link.href);
+    keep(name, new Blob([lines.map((l) => l.join(",")).join("\n") + "\n"], { type: "text/csv" }));
   };
+
+  // ---- settings that are shown: those ticked in the table, or all ----------------------------------------
+  const ticked = new Set();
+  const shownPoints = () => (ticked.size ? data.points.filter((_, i) => ticked.has(i)) : data.points);
 
   // ---- metrics against a swept key ----------------------------------------------------------------------
   // In a picture of several metrics that share a beginning, "latency, median" is just "median".
@@ -137,7 +185,7 @@
     const order = data.dimensions.find((d) => d.name === key).values;
     const rows = [];
     for (const name of names) {
-      for (const point of data.points) {
+      for (const point of shownPoints()) {
         const value = point.values[name];
         if (!value || value.mean === null) continue;
         const x = point.keys[key] ?? null;
@@ -147,7 +195,18 @@
           seeds: value.n, text: value.text });
       }
     }
-    return rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x));
+    return alikeAsOne(rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x)));
+  };
+  // Lines on each other hide each other: those with the same values everywhere are one line with all their names.
+  const alikeAsOne = (rows) => {
+    const lines = new Map(), same = new Map();
+    for (const r of rows) lines.set(r.series, [...(lines.get(r.series) ?? []), r]);
+    for (const [name, of] of lines) {
+      const text = JSON.stringify(of.map((r) => [r.x, r.y, r.metric]));
+      same.set(text, [...(same.get(text) ?? []), name]);
+    }
+    return [...same.values()].flatMap(([first, ...others]) =>
+      lines.get(first).map((r) => ({ ...r, first, series: [first, ...others].join(" = ") })));
   };
   // What a picture shows, for those who do not see it: every series with its range.
   const spoken = (rows, title, against) => {
@@ -158,6 +217,26 @@
       return name + " " + (least.text === most.text ? least.text : least.text + " to " + most.text);
     });
     return title + " against " + against + ": " + said.join("; ") + ". The data are below the picture.";
+  };
+  const ofMerged = (colours, rows) => {
+    const of = new Map(colours.domain.map((name, i) => [name, colours.range[i]]));
+    const names = new Map(rows.map((r) => [r.series, of.get(r.first)]));
+    return { domain: [...names.keys()], range: [...names.values()] };
+  };
+  // More lines than a legend holds are named where they end, as long as names do not lie on each other.
+  const endLabels = (rows, series, order, log, top) => {
+    if (series.size <= MOST_NAMES) return rows;
+    const ends = new Map();
+    for (const r of rows) if (r.x !== null && (!ends.has(r.series) || order.indexOf(r.x) >= order.indexOf(ends.get(r.series).x))) ends.set(r.series, r);
+    const least = Math.min(...rows.map((r) => r.y).filter((y) => y > 0));
+    const pixel = (y) => (log ? 260 * Math.log(y / least) / Math.log(top / least || 2) : 260 * y / (top || 1));
+    const taken = [], named = new Set();
+    for (const r of [...ends.values()].sort((a, b) => b.y - a.y)) {
+      if (taken.some((at) => Math.abs(at - pixel(r.y)) < 12)) continue;
+      taken.push(pixel(r.y));
+      named.add(r);
+    }
+    return rows.map((r) => ({ ...r, label: named.has(r) ? (r.series.length > 26 ? r.series.slice(0, 25) + "…" : r.series) : "" }));
   };
   const drawMetric = (id, names, key, only = "", scale = "auto") => {
     const dimension = data.dimensions.find((d) => d.name === key);
@@ -177,7 +256,7 @@
     const cut = (r) => (r.low === null ? null : Math.max(r.low, r.y / 10));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: cut(r) }));
     if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only, intervals end at a tenth of the mean." : "") +
-      (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");
+      (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Lines without a name at their end: point at them, or tick settings in the table." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
     spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
@@ -185,9 +264,11 @@
     if (!dimension.numeric) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "line");
     if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
     const series = new Set(rows.map((r) => r.series));
+    rows = endLabels(rows, series, dimension.values, log, 1.06 * top);
+    if (series.size <= MOST_NAMES) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text");
     const crowded = 7.5 * (dimension.values.join("").length + 2 * dimension.values.length) > $(id).clientWidth - 70;
     fitLegend(id, spec, series);
-    paint(spec, coloursAgainst(key), series);
+    paint(spec, ofMerged(coloursAgainst(key), rows), series);
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
@@ -257,23 +338,27 @@
   // ---- what answers -------------------------------------------------------------------------------------
   const drawRows = (id, name) => {
     const { title, unit } = data.metrics[name];
-    const rows = data.points.filter((p) => p.values[name].mean !== null).map((p) => {
+    const known = shownPoints().filter((p) => p.values[name].mean !== null), positive = known.map((p) => p.values[name].mean);
+    // Values that differ a hundredfold are all nothing but the largest on a linear axis.
+    const log = unit !== "share" && Math.min(...positive) > 0 && Math.max(...positive) > 100 * Math.min(...positive);
+    const zero = log ? Math.min(...positive) / 2 : 0;
+    const rows = known.map((p) => {
       const v = p.values[name];
-      return { setting: p.title, series: p.title, y: v.mean, low: v.low, high: v.high, zero: 0, text: v.text,
+      return { setting: p.title, series: p.title, y: v.mean, low: v.low === null ? null : log ? Math.max(v.low, v.mean / 10) : v.low, high: v.high, zero, text: v.text,
         end: v.high ?? v.mean, short: v.text.split(" ± ")[0], seeds: v.n };
     });
     showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
       rows);
     const words = withUnit(title, unit);
-    const spec = fill(specs.rows, { __y_title__: unit === "share" ? "" : unit });
+    const spec = fill(specs.rows, { __y_title__: (unit === "share" ? "" : unit) + (log ? ", logarithmic" : "") });
     spec.height = 40 * rows.length;
     paint(spec, coloursOfSettings(), new Set(rows.map((r) => r.setting)));
     if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
     const top = Math.max(...rows.map((r) => r.high ?? r.y), 0);
     for (const layer of spec.layer) {
-      layer.encoding.x.axis = { format: unit === "share" ? "%" : top >= 1e4 ? "~s" : undefined, tickCount: 4 };
+      layer.encoding.x.axis = { format: unit === "share" ? "%" : log || top >= 1e4 ? "~s" : undefined, tickCount: 4 };
       // Room for the number beside the largest dot.
-      layer.encoding.x.scale = { domainMax: 1.3 * top || 1, nice: false };
+      layer.encoding.x.scale = log ? { type: "log", domain: [zero, 20 * top], nice: false } : { domainMax: 1.3 * top || 1, nice: false };
       if (layer.mark.dy) layer.mark.limit = $(id).clientWidth - 20;
     }
     return draw(id, spec, { rows }, words + ": " + rows.map((r) => r.setting + " " + r.text).join("; ") +
@@ -300,7 +385,11 @@
   };
   const drawTrade = (id, picture) => {
     const rows = picture.rows.filter((r) => r.x > 0 && r.y !== null);
-    showData(id, [["series", "kind"], ["name", "search"], ["x", picture.x], ["xlow", "95 % low"], ["xhigh", "95 % high"],
+    if (!rows.length) {
+      $(id).textContent = "Nothing was compared here.";
+      return Promise.resolve();
+    }
+    showData(id, [["series", "line"], ["name", "search"], ["x", picture.x], ["xlow", "95 % low"], ["xhigh", "95 % high"],
       ["y", picture.y], ["low", "95 % low"], ["high", "95 % high"], ["front", "on the front"]], rows);
     const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
     const names = new Set(rows.map((r) => r.series));
@@ -325,7 +414,7 @@
     const spec = fill(specs.curve, { __x_title__: x, __y_title__: picture.y });
     const series = new Set(rows.map((r) => r.series)), ys = [...rows, ...marks].map((r) => r.y);
     fitLegend(id, spec, series);
-    paint(spec, coloursAgainst(key), series);
+    paint(spec, ofMerged(coloursAgainst(key), rows), series);
     // Beyond saturation latencies are as long as the run: what is below would look like nothing.
     const log = data.metrics[metrics[0]].unit === "ms" && Math.max(...ys) > 30 * Math.min(...ys);
     const far = Math.max(...rows.map((r) => r.x)) >= 1e5;
@@ -378,7 +467,7 @@
   const linkTip = (net) => (link) => {
     const name = (broker) => net.brokers.find((b) => b.broker === broker).name;
     return [name(link.broker) + " – " + name(link.neighbour), "latency " + number(link.latency) + " ms",
-      number(link.control) + " control messages", number(link.events) + " event messages, " +
+      number(link.control) + " control message" + (link.control === 1 ? "" : "s"), number(link.events) + " event message" + (link.events === 1 ? "" : "s") + ", " +
       number(link.needless) + " of them for nothing"];
   };
   const drawn = (id, sentence) => {
@@ -398,8 +487,9 @@
     slider.setAttribute("aria-valuetext", $("overlay-clock").textContent);
     const valueAt = (i, time) => (timed && time >= 0 && time < last ? net.samples[time][i] : net.brokers[i][measure.key]);
     const rows = net.brokers.map((b, i) => ({ ...b, [measure.key]: valueAt(i, at) }));
-    const top = Math.max(...net.brokers.map((b, i) => Math.max(b[measure.key], ...(timed ? net.samples.map((s) => s[i]) : []))),
-      measure.unit === "share" ? 0.01 : 1);
+    // One scale for all settings, so that a saving can be seen when another is chosen.
+    const top = Math.max(...data.overlays.flatMap((of) => of.brokers.map((b, i) => Math.max(b[measure.key] ?? 0,
+      ...(timed ? of.samples.map((s) => s[i]) : [])))), measure.unit === "share" ? 0.01 : 1);
     const shown = (value) => (measure.unit === "share" ? number(100 * value) + " %" : number(value));
     window.coverlayNetwork.draw($("overlay"), net, {
       view, coast: data.coast, top, value: (i) => rows[i][measure.key], linkTip: linkTip(net),
@@ -417,9 +507,10 @@
   };
 
   // ---- a replay, step by step ---------------------------------------------------------------------------
-  const STEP = 700; // milliseconds that a step takes when it plays
+  const step = () => 700 / Number($("replay-speed").value); // milliseconds that a step takes when it plays
   const replayView = window.coverlayNetwork.whole();
   let clock = null;
+  const onWay = (steps) => new Set(steps.flatMap(({ from, to }) => [from, to]));
   const drawReplay = (lasts = 0) => {
     const { steps, title } = data.replays[Number($("replay-what").value)];
     const net = data.overlays[data.defaultOverlay], slider = $("replay-step");
@@ -429,7 +520,7 @@
     $("replay-words").textContent = "Step " + at + " of " + steps.length + ". " + words;
     slider.setAttribute("aria-valuetext", $("replay-words").textContent);
     window.coverlayNetwork.draw($("replay"), net, {
-      view: replayView, coast: data.coast, top: 1, value: (i) => net.brokers[i].entries, trail: steps.slice(0, at), now, lasts,
+      view: replayView, coast: data.coast, top: 1, value: (i) => net.brokers[i].entries, names: onWay(steps.slice(0, at)), trail: steps.slice(0, at), now, lasts,
       tips: (i) => [net.brokers[i].name, ...steps.slice(0, at).filter((s) => s.to === net.brokers[i].broker)
         .slice(-3).map((s) => Math.round(s.time) + " ms: " + s.words)],
     });
@@ -446,14 +537,79 @@
     if (clock) return pause();
     if ($("replay-step").value === $("replay-step").max) $("replay-step").value = 0;
     $("replay-play").textContent = "Pause";
-    move(1, STEP);
-    clock = setInterval(() => move(1, STEP), STEP);
+    move(1, step());
+    clock = setInterval(() => move(1, step()), step());
+  };
+
+  // ---- the table: sorted, filtered, and which settings are shown -----------------------------------------
+  const drawChart = (chart) => (data.dimensions[0].numeric || data.points.length > 14
+    ? drawMetric(chart.id, chart.metrics, data.defaultKey) : drawRows(chart.id, chart.metrics[0]).catch(failed(chart.id)));
+  const drawPair = () => {
+    const place = $("pair");
+    place.hidden = ticked.size !== 2;
+    if (place.hidden) return place.replaceChildren();
+    const [one, other] = [...ticked].sort((a, b) => a - b).map((i) => data.points[i]);
+    const table = document.createElement("table"), head = table.createTHead().insertRow(), body = table.createTBody();
+    table.createCaption().textContent = "Two settings side by side: means over seeds. Whether a difference is more than chance is in the effects below where the two differ in one factor.";
+    for (const title of ["metric", one.title, other.title, "difference of the means"]) {
+      const cell = document.createElement("th");
+      cell.scope = "col"; cell.textContent = title; head.append(cell);
+    }
+    for (const [name, { title, unit }] of Object.entries(data.metrics)) {
+      const [a, b] = [one, other].map((point) => point.values[name]);
+      if (a.mean === null && b.mean === null) continue;
+      const change = a.mean === null || b.mean === null ? "–" : a.mean === b.mean ? "=" : unit === "share"
+        ? number(100 * (b.mean - a.mean)) + " points" : a.mean ? number(100 * (b.mean - a.mean) / Math.abs(a.mean)) + " %" : "";
+      const line = body.insertRow();
+      for (const text of [withUnit(title, unit), a.text, b.text, change]) line.insertCell().textContent = text;
+      for (const cell of [...line.cells].slice(1)) cell.className = "num";
+    }
+    place.replaceChildren(table);
+  };
+  const drawShown = () => {
+    drawPair();
+    return Promise.all([...($("study-pick") ? [] : data.answer.map(drawAnswer)), ...data.charts.map(drawChart),
+      ...(data.points.length ? [drawExplorerAnew()] : [])]);
+  };
+  const lines = () => [...$("table").tBodies[0].rows];
+  const sortBy = (column, button) => {
+    const downwards = button.parentElement.ariaSort !== "descending";
+    const worth = (row) => { const { value } = row.cells[column].dataset; return value === undefined || value === "nan" ? null : Number(value); };
+    const text = (row) => row.cells[column].textContent.trim();
+    const order = (a, b) => {
+      const [x, y] = [worth(a), worth(b)];
+      if (x === null || y === null) return x !== y ? (x === null ? 1 : -1) : text(a).localeCompare(text(b), "en", { numeric: true }) * (downwards ? -1 : 1);
+      return downwards ? y - x : x - y;
+    };
+    $("table").tBodies[0].append(...lines().sort(order));
+    for (const cell of $("table").tHead.rows[0].cells) cell.ariaSort = cell === button.parentElement ? (downwards ? "descending" : "ascending") : null;
+  };
+  document.querySelectorAll("#table .sort").forEach((button, column) => { button.onclick = () => sortBy(column, button); });
+  $("table-filter").oninput = () => {
+    const words = $("table-filter").value.toLowerCase().split(/\s+/);
+    for (const row of lines()) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  };
+  if ($("table-more")) $("table-more").onclick = () => {
+    const all = $("table").classList.toggle("all");
+    $("table-more").ariaPressed = String(all);
+    $("table-more").textContent = all ? "Columns that answer" : "All columns";
+    sideways();
+  };
+  for (const box of document.querySelectorAll("#table .pick")) box.onchange = () => {
+    const at = Number(box.closest("tr").dataset.number);
+    if (box.checked) ticked.add(at); else ticked.delete(at);
+    drawShown();
+  };
+  if ($("table-all")) $("table-all").onclick = () => {
+    ticked.clear();
+    for (const box of document.querySelectorAll("#table .pick")) box.checked = false;
+    drawShown();
   };
 
   // ---- putting it together ------------------------------------------------------------------------------
   const drawAll = () => {
     const jobs = $("study-pick") ? [drawCase()] : data.answer.map(drawAnswer);
-    jobs.push(...data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey)));
+    jobs.push(...data.charts.map(drawChart));
     if (data.points.length) jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
     if (data.study.length) jobs.push(drawBounds());
@@ -528,8 +684,9 @@
     $("replay-step").value = data.replays[0].steps.length; // somebody who prints the page sees the whole way
     $("replay-step").oninput = () => { pause(); drawReplay(); };
     $("replay-play").onclick = play;
+    $("replay-speed").onchange = () => { if (clock) { pause(); play(); } };
     $("replay-back").onclick = () => { pause(); move(-1); };
-    $("replay-on").onclick = () => { pause(); move(1, STEP); };
+    $("replay-on").onclick = () => { pause(); move(1, step()); };
     near("replay", replayView, () => drawReplay());
   }
   // A table that is wider than the page says so.

@@ -1,22 +1,23 @@
-"""The catalogue of metrics: every number of a report, with its definition and formula.
+"""The catalogue of metrics: every number of a report, with its definition, its formula and its SQL.
 
-To add one, compute it from the counts in a job of a module here, and describe it with a `Metric`: the aggregation, the
-summary and the report then include it. If the counts are not enough for it, add a key or an amount to a `Count`.
+To add one, describe it with a `Metric` in a module here: the aggregation, the summary and the report then include it.
+Its SQL is an expression over the totals of a run; if they are not enough, add a column to a query of the module.
+A metric of a plug-in is a function: see `register_metric`.
 
-- `definition`, `counts`: what a count and a metric are; counts that several share
+- `definition`: what a query and a metric are
 - `table_size`, `traffic`, `covering`, `missed_covers`: what brokers keep, send, search, and fail to find
-- `delivery`, `ranked`, `truth`: what arrived and how fast, the k best of the network, what the oracle found
-- `load`, `service`, `over_time`, `convergence`: who has how much to do, when, and how long until all is quiet
+- `durations`, `ranked`, `truth`: what arrived and how fast, the k best of the network, what the oracle found
+- `service`, `over_time`, `failures`: who has how much to do, when, and how long until all is whole again
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from analysis.spark.metrics import (
-    convergence,
-    counts,
     covering,
-    delivery,
-    load,
+    durations,
+    failures,
     missed_covers,
     over_time,
     ranked,
@@ -25,44 +26,17 @@ from analysis.spark.metrics import (
     traffic,
     truth,
 )
-from analysis.spark.metrics.definition import Count, Job, Metric
-from coverlay import unknown_name
+from analysis.spark.metrics.definition import Compute, Metric, Query, Totals
+from broker.trace.schema import ALL
+from coverlay import CoverlayError, quoted, unknown_name
 
-COUNTS: dict[str, Count] = {
-    count.name: count
-    for count in (
-        counts.CONTROL,
-        counts.PUBLICATIONS,
-        counts.REPLIES,
-        counts.BROKERS,
-        *convergence.COUNTS,
-        covering.DECISIONS,
-        *delivery.COUNTS,
-        missed_covers.LINKS,
-        over_time.TIMES,
-        *ranked.COUNTS,
-        table_size.SIZES,
-    )
-}
+_OF_METRICS = (table_size, traffic, covering, durations, ranked, service, failures)
+_OF_PICTURES = (over_time, missed_covers)
 
-JOBS: tuple[Job, ...] = (
-    table_size.JOB,
-    traffic.CONTROL_JOB,
-    covering.JOB,
-    traffic.EVENT_JOB,
-    delivery.DELIVERY_JOB,
-    delivery.TOP_K_JOB,
-    delivery.WAITING_JOB,
-    load.JOB,
-    ranked.JOB,
-    service.JOB,
-    convergence.JOB,
-    convergence.REPAIR_JOB,
-    truth.TRUTH_JOB,
-    truth.DROPS_JOB,
-)
-
-CATALOGUE: dict[str, Metric] = {metric.name: metric for job in JOBS for metric in job.metrics}
+QUERIES: dict[str, Query] = {query.name: query for module in (*_OF_METRICS, *_OF_PICTURES) for query in module.QUERIES}
+TOTALS = tuple(query for query in QUERIES.values() if isinstance(query, Totals))
+CATALOGUE: dict[str, Metric] = {metric.name: metric for module in (*_OF_METRICS, truth) for metric in module.METRICS}
+OURS = frozenset(CATALOGUE)  # without those that are registered
 
 
 def metric(name: str) -> Metric:
@@ -72,4 +46,54 @@ def metric(name: str) -> Metric:
     return CATALOGUE[name]
 
 
-__all__ = ["CATALOGUE", "COUNTS", "JOBS", "Count", "Job", "Metric", "metric"]
+def all_metrics() -> Query:
+    """A row per run with every metric whose SQL is known here."""
+    known = [metric for metric in CATALOGUE.values() if metric.compute is None]
+    joined = " ".join(f"left join {query.name} using (run)" for query in TOTALS)
+    return Query("metrics", f"select run, {', '.join(map(_column, known))} from runs {joined}")
+
+
+def _column(metric: Metric) -> str:
+    value = f"cast({metric.sql or metric.name} as double)"
+    if metric.empty is not None:
+        value = f"coalesce({value}, {metric.empty:e})"
+    return f"{value} {metric.name}"
+
+
+def register_metric(
+    *,
+    title: str,
+    unit: str,
+    definition: str,
+    formula: str,
+    reads: Sequence[str],
+    empty: float | None = None,
+    signed: bool = False,
+) -> Callable[[Compute], Compute]:
+    """Register a function as a metric: from the trace tables to a lazy DataFrame of `run` and the value.
+
+        @analysis.register_metric(title="far deliveries", unit="share", definition="Deliveries after three hops.",
+                                  formula="count(hops > 3) ÷ count", reads=["deliveries"])
+        def far(trace):
+            return trace("deliveries").groupBy("run").agg(F.avg((F.col("hops") > 3).cast("double")).alias("far"))
+
+    It has the name of the function and is in every result from then on. `reads` names the tables it may ask for;
+    `empty` is the value of a run without a row (None: unknown), `signed` says that it can be below 0.
+    """
+    for table in reads:
+        if table not in ALL:
+            raise unknown_name("trace table", table, ALL)
+
+    def register(function: Compute) -> Compute:
+        name = function.__name__
+        if name in OURS:
+            raise CoverlayError(f"there is a metric {quoted(name)} already; give yours another name")
+        CATALOGUE[name] = Metric(
+            name, title, unit, definition, formula, signed=signed, empty=empty, compute=function, reads=tuple(reads)
+        )
+        return function
+
+    return register
+
+
+__all__ = ["CATALOGUE", "OURS", "QUERIES", "TOTALS", "Metric", "Query", "all_metrics", "metric", "register_metric"]

@@ -11,71 +11,62 @@ A search that found a cover knows that there is one, whether or not an exact sea
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-
-from analysis.spark.metrics.counts import each, in_units, ratio
-from analysis.spark.metrics.definition import Amount, Count, Counted, Job, Metric, Rows, Values
+from analysis.spark.metrics.definition import Amount, Metric, Query, Totals, in_units, of_units, ratio, words
 from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
 
 MICROSECONDS = 1000.0  # in a millisecond
 CHECKS = ("forwarded", "exposed", "suppressed")
-_KEYS = ("outcome", "capped", "exact", "at_home")
-_WORK = ("probes", "cubes", "runs", "pages", "round_trips")
+_KEYS = "run, outcome, capped, exact, at_home"
+_COUNTED = ("probes", "cubes", "runs", "candidates", "bits", "audited", "past_stop", "pages", "round_trips")
+_WORK = f"{', '.join(_COUNTED)}, volume, took"
 
-
-def _decisions(rows: Rows) -> pa.Table:
-    # Emulated searches count trillions of probes: their sum may not fit in 64 bits.
-    work = {name: rows[name].cast(pa.float64(), safe=False) for name in _WORK}
-    volume, took = in_units(rows["volume"], SHARE_UNIT), in_units(rows["took"], WORK_UNIT)
-    keys = {name: rows[name] for name in _KEYS}
-    return pa.table({**keys, "count": each(rows), **work, "volume": volume, "took": took})
-
-
-DECISIONS = Count(
-    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _decisions}
+# Emulated searches count probes by the trillion: a double would lose digits, and 64 bits may not do.
+DECISION_COUNTS = Query(
+    "decision_counts",
+    f"""
+    select {_KEYS}, sum(count) count, {", ".join(f"sum(cast({name} as decimal(38, 0))) {name}" for name in _COUNTED)},
+        sum({in_units("volume", SHARE_UNIT)}) volume, sum({in_units("took", WORK_UNIT)}) took
+    from (select {_KEYS}, 1 count, {_WORK} from decisions union all
+          select {_KEYS}, count, {_WORK} from decisions_rest)
+    group by {_KEYS}""",
 )
 
-
-def covering_work(run: Counted) -> Values:
-    rows = run[DECISIONS]
-    check = np.isin(rows["outcome"], CHECKS)
-    suppressed, first = rows["outcome"] == "suppressed", rows["at_home"] == 1
-
-    def count(chosen: Any) -> int:
-        return int(rows["count"][chosen].sum())
-
-    def per_check(name: str, unit: float = 1.0) -> float | None:
-        return ratio(rows[name][check].sum() * unit, count(check))
-
-    def covers(chosen: Any) -> tuple[int | None, int | None]:
-        """Of these checks: how many found a cover, and how many had one."""
-        if np.isnan(rows["exact"][chosen]).any():
-            return None, None
-        coverable = chosen & (rows["exact"] == 1)
-        return count(coverable & suppressed), count(coverable)
-
-    found, there = covers(check)
-    return {
-        "checks": count(check),
-        "probes": rows["probes"].sum(),
-        "probes_per_check": per_check("probes"),
-        "check_time": per_check("took", WORK_UNIT * MICROSECONDS) if rows["took"].sum() else None,
-        "pages_per_check": per_check("pages"),
-        "round_trips_per_check": per_check("round_trips"),
-        "cubes": rows["cubes"].sum(),
-        "key_ranges": rows["runs"].sum(),
-        "volume": per_check("volume", SHARE_UNIT),
-        "capped": ratio(count(check & (rows["capped"] == 1)), count(check)),
-        "recall": ratio(found, there),
-        "missed_covers": None if found is None or there is None else there - found,
-        "recall_first_hop": ratio(*covers(check & first)),
-    }
+_CHECK = f"outcome in ({words(CHECKS)})"
+_SUPPRESSED = "outcome = 'suppressed'"
 
 
-JOB = Job(covering_work, (
+def _of_checks(name: str) -> str:
+    return f"sum(if({_CHECK}, {name}, null)) {name}_of_checks"
+
+
+def _covers(chosen: str, which: str) -> str:
+    """Of these checks: how many had a cover, and how many found one; unknown unless each says whether it had one."""
+    known = f"count_if({chosen} and exact is null) = 0"
+    there, found = f"{chosen} and exact", f"{chosen} and exact and {_SUPPRESSED}"
+    return (
+        f"if({known}, sum(if({there}, count, 0)), null) covers{which}, "
+        f"if({known}, sum(if({found}, count, 0)), null) found{which}"
+    )
+
+
+COVERING_TOTALS = Totals(
+    "covering_totals",
+    f"""
+    select run, sum(if({_CHECK}, count, 0)) checks, sum(if({_CHECK} and capped, count, 0)) capped_checks,
+        sum(probes) probes, sum(candidates) candidates, sum(cubes) cubes, sum(runs) key_ranges,
+        {", ".join(map(_of_checks, (*_COUNTED, "volume", "took")))},
+        sum(bits) all_bits, sum(took) all_took, {_covers(_CHECK, "")}, {_covers(f"{_CHECK} and at_home", "_at_home")}
+    from decision_counts group by run""",
+)
+
+QUERIES = (DECISION_COUNTS, COVERING_TOTALS)
+
+
+def _per_check(name: str) -> str:
+    return ratio(f"cast({name}_of_checks as double)", "checks")
+
+
+METRICS = (
     Amount("checks", "covering checks", "checks",
            "Decisions whether a subscription must be sent over a link.",
            "count of decisions forwarded, exposed or suppressed"),
@@ -84,16 +75,39 @@ JOB = Job(covering_work, (
            "Σ probes over decisions"),
     Metric("probes_per_check", "probes per check", "probes",
            "Search cost of an average covering check.",
-           "Σ probes over checks ÷ checks"),
+           "Σ probes over checks ÷ checks",
+           _per_check("probes")),
+    Amount("candidates", "candidates", "candidates",
+           "Rows compared inside the key ranges of all searches; none where probes count entries already.",
+           "Σ candidates over decisions"),
+    Metric("candidates_per_check", "candidates per check", "candidates",
+           "Rows that an average covering check compares inside key ranges, beside its probes.",
+           "Σ candidates over checks ÷ checks",
+           _per_check("candidates")),
+    Metric("bits", "bits per coordinate", "bits",
+           "Resolution of the curve that an average check searched; unknown for methods without a curve.",
+           "Σ bits over checks ÷ checks",
+           f"if(all_bits > 0, {_per_check('bits')}, null)"),
+    Metric("audited", "audited checks", "searches",
+           "Searches per check that went on past the stop of an audited ε, or had no stop yet.",
+           "Σ audited over checks ÷ checks",
+           _per_check("audited")),
+    Metric("past_stop_per_check", "probes past the stop", "probes",
+           "What audits cost: probes of an average check after the stop of an audited ε; they are among its probes.",
+           "Σ past_stop over checks ÷ checks",
+           _per_check("past_stop")),
     Metric("check_time", "time per check", "µs",
            "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
-           "mean of took over checks"),
+           "mean of took over checks",
+           f"if(all_took > 0, {ratio(of_units('took_of_checks', WORK_UNIT * MICROSECONDS), 'checks')}, null)"),
     Metric("pages_per_check", "pages per check", "pages",
            "Pages of 4 KB that an average covering check would touch, were the index on disk.",
-           "Σ pages over checks ÷ checks"),
+           "Σ pages over checks ÷ checks",
+           _per_check("pages")),
     Metric("round_trips_per_check", "round trips per check", "round trips",
            "Round trips that an average covering check would take, were the index on another machine.",
-           "Σ round_trips over checks ÷ checks"),
+           "Σ round_trips over checks ÷ checks",
+           _per_check("round_trips")),
     Amount("cubes", "standard cubes", "cubes",
            "Standard cubes searched by curve methods; other methods have none.",
            "Σ cubes over decisions"),
@@ -102,18 +116,27 @@ JOB = Job(covering_work, (
            "Σ runs over decisions"),
     Metric("volume", "searched volume", "share",
            "Part of the search region that an average check searched; 1 is exhaustive.",
-           "mean of volume over checks"),
+           "mean of volume over checks",
+           ratio(of_units("volume_of_checks", SHARE_UNIT), "checks")),
     Metric("capped", "capped searches", "share",
            "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
-           "capped checks ÷ checks"),
+           "capped checks ÷ checks",
+           ratio("capped_checks", "checks")),
     Metric("recall", "recall of covering", "share",
            "Part of the checks with a cover in which this search found one; unknown if covering.recall = false.",
-           "suppressed checks with a cover ÷ checks with a cover"),
+           "suppressed checks with a cover ÷ checks with a cover",
+           ratio("found", "covers")),
+    Metric("missed_share", "covers missed", "share",
+           "Part of the checks with a cover in which this search found none; an ε of the covers promises to bound it.",
+           "1 − recall of covering",
+           ratio("(covers - found)", "covers")),
     Metric("missed_covers", "missed covers", "checks",
            "Subscriptions sent although there was a cover: each is one needless entry at the neighbour.",
-           "checks with a cover − suppressed checks with a cover"),
+           "checks with a cover − suppressed checks with a cover",
+           "if(checks is null, 0, covers - found)"),
     Metric("recall_first_hop", "recall at the first hop", "share",
            "Recall of covering among the checks at the subscriber's own broker: later hops search again for what the "
            "first hop missed.",
-           "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's"),
-))  # fmt: skip
+           "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's",
+           ratio("found_at_home", "covers_at_home")),
+)  # fmt: skip

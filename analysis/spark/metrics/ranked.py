@@ -1,60 +1,83 @@
-"""Where the k best of the whole network are served: what it takes to find them. Other runs have no values here."""
+"""Whom the k best are: of the whole network, what it takes to find them, and how far each broker's own k best differ.
+
+Only runs that serve the k best of the whole network have the table `ranked`; others have no values of its metrics.
+"""
 
 from __future__ import annotations
 
-from math import fsum
+from analysis.spark.metrics.definition import Metric, Query, Totals, in_units, of_units, ratio
+from broker.trace.buckets import TIME_UNIT
+from broker.trace.schema import CLIENT
 
-import pyarrow as pa
-import pyarrow.compute as pc
+RANKED_EVENTS = Query(
+    "ranked_events",
+    f"""
+    select run, event, count_if(source <> {CLIENT}) over_links, sum(if(source <> {CLIENT}, bytes, 0)) size,
+        count_if(carries) copies
+    from ranked group by run, event""",
+)
 
-from analysis.spark.metrics.counts import from_broker, ratio
-from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
+RANKED_TOTALS = Totals(
+    "ranked_totals",
+    """
+    select run, count(*) ranked_events, sum(over_links) ranked_messages, sum(size) ranked_bytes, sum(copies) copies
+    from ranked_events group by run""",
+)
 
+WINNERS = Query(
+    "winners",
+    """
+    select run, event, min(latency) soonest, max(latency) latest
+    from deliveries where run in (select run from runs where is_ranked) group by run, event""",
+)
 
-def _ranked(rows: Rows) -> pa.Table:
-    over_link = from_broker(rows).cast(pa.int64())
-    size = pc.multiply(over_link, rows["bytes"])
-    copies = rows["carries"].cast(pa.int64())
-    return pa.table({"event": rows["event"], "over_links": over_link, "size": size, "copies": copies})
+WINNER_TOTALS = Totals(
+    "winner_totals",
+    f"""
+    select run, count(*) won_events, sum({in_units("soonest", TIME_UNIT)}) soonest_units,
+        sum({in_units("latest", TIME_UNIT)}) latest_units
+    from winners group by run""",
+)
 
+SERVED = Query(
+    "served_events",
+    """
+    select run, event, k, sum(served) served
+    from publications join runs using (run) where k is not null and served > 0 group by run, event, k""",
+)
 
-def _served(rows: Rows) -> pa.Table | None:
-    if "ranked" not in rows.run.digests:
-        return None
-    return pa.table({"event": rows["event"], "first": rows["latency"], "last": rows["latency"]})
+SERVED_TOTALS = Totals(
+    "served_totals",
+    """
+    select run, sum(least(served, k)) served_best, sum(served) served from served_events group by run""",
+)
 
+QUERIES = (RANKED_EVENTS, RANKED_TOTALS, WINNERS, WINNER_TOTALS, SERVED, SERVED_TOTALS)
 
-RANKED = Count("ranked", ("event",), ("over_links", "size", "copies"), {"ranked": _ranked})
-SERVED = Count("winners_served", ("event",), (), {"deliveries": _served}, least=("first",), most=("last",))
-COUNTS = (RANKED, SERVED)
-
-
-def ranked(run: Counted) -> Values:
-    rows, first, last = run[RANKED], run[SERVED]["first"], run[SERVED]["last"]
-    published = len(rows["event"])
-    return {
-        "messages_per_event": ratio(rows["over_links"].sum(), published),
-        "bytes_per_event": ratio(rows["size"].sum(), published),
-        "brokers_visited": ratio(rows["copies"].sum(), published),
-        "first_winner_mean": ratio(fsum(first), len(first)),
-        "last_winner_mean": ratio(fsum(last), len(last)),
-    }
-
-
-JOB = Job(ranked, (
+METRICS = (
+    Metric("topk_overlap", "overlap with the global top k", "share",
+           "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
+           "whole network; this is the part of the deliveries that a network-wide top k would have made.",
+           "Σ min(k, deliveries of the event) ÷ deliveries",
+           ratio("served_best", "served")),
     Metric("messages_per_event", "messages per event", "messages",
            "Messages over links by which the k best of the network are found and served: queries, answers, awards.",
-           "count of ranked messages whose source is a broker ÷ events published"),
+           "count of ranked messages whose source is a broker ÷ events published",
+           ratio("ranked_messages", "ranked_events")),
     Metric("bytes_per_event", "bytes per event", "bytes",
            "The size of these messages.",
-           "Σ bytes over ranked messages whose source is a broker ÷ events published"),
+           "Σ bytes over ranked messages whose source is a broker ÷ events published",
+           ratio("ranked_bytes", "ranked_events")),
     Metric("brokers_visited", "brokers visited", "brokers",
            "Brokers that an event reaches, the publisher's own included.",
-           "count of ranked messages that carry the event ÷ events published"),
+           "count of ranked messages that carry the event ÷ events published",
+           ratio("copies", "ranked_events")),
     Metric("first_winner_mean", "time to the first winner", "ms",
            "From the publication of an event until the first of its k best is served.",
-           "mean over events of the least latency of their deliveries (those in the trace)"),
+           "mean over events of the least latency of their deliveries (those in the trace)",
+           ratio(of_units("soonest_units", TIME_UNIT), "won_events")),
     Metric("last_winner_mean", "time to the k-th winner", "ms",
            "From the publication of an event until the last of its k best, or of fewer that match, is served.",
-           "mean over events of the largest latency of their deliveries (those in the trace)"),
-))  # fmt: skip
+           "mean over events of the largest latency of their deliveries (those in the trace)",
+           ratio(of_units("latest_units", TIME_UNIT), "won_events")),
+)  # fmt: skip

@@ -1,45 +1,27 @@
-"""Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
+"""Truth: what the oracle outside the brokers found, and what the run's record says besides.
 
 The counts in MUST_BE_ZERO must be 0 in every run. Deliveries lost while a subscription was still on its way, to a full
-queue or during a failure are expected in such scenarios and are counted apart.
+queue or during a failure are expected in such scenarios and are counted apart. Where the oracle judged nothing they are
+unknown; earlier versions judged everything, and did not count what was due.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from analysis.spark.metrics.convergence import FAULTS
-from analysis.spark.metrics.counts import ratio
-from analysis.spark.metrics.definition import Amount, Counted, Job, Metric, Values
-from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
-
-
-def truth(run: Counted) -> Values:
-    record = run.run.record
-    judged = record.get("judged_share")
-    if judged is None:
-        judged = 1.0  # earlier versions judged everything
-    return {
-        **{name: record.get(name) if judged else None for name in (*MUST_BE_ZERO, *LOSSES)},
-        "judged_share": judged,
-        # Earlier versions did not count what was due.
-        "delivery_ratio": ratio(record["due_delivered"], record["due"]) if record.get("due") is not None else None,
-        "control_per_event": ratio(record["control_messages"], record["events"]),
-        "simulated_time": record["finished"],
-        "wall_seconds": record["wall_seconds"],
-    }
-
-
-def drops(run: Counted) -> Values:
-    rows = run[FAULTS]
-    return {"dropped": rows["count"][np.isin(rows["kind"], LOST)].sum()}
+from analysis.spark.metrics.definition import Metric, ratio
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 
 def _from_record(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
-    return Metric(name, title, unit, definition, f"run record: {name}")
+    sql = f"if(judged_share > 0, {name}, null)" if name in {*MUST_BE_ZERO, *LOSSES, "unavoidable"} else ""
+    return Metric(name, title, unit, definition, f"run record: {name}", sql)
 
 
-TRUTH_JOB = Job(truth, (
+def _of_failover(name: str, title: str, definition: str, unit: str) -> Metric:
+    """Unknown without fail-over, where nobody sends heartbeats."""
+    return Metric(name, title, unit, definition, f"run record: {name}", f"if(heartbeats > 0, {name}, null)")
+
+
+METRICS = (
     _from_record("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
     _from_record("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
     _from_record("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
@@ -61,23 +43,45 @@ TRUTH_JOB = Job(truth, (
                  "Deliveries missed because the publisher's own broker had no room for the event."),
     _from_record("missed_unpublished", "publisher's broker down",
                  "Deliveries missed because the publisher's own broker was down."),
+    _from_record("unavoidable", "unavoidably lost",
+                 "Deliveries lost for whatever cause that flooding the graph would have lost too: no way to their "
+                 "brokers stayed up."),
+    Metric("unavoidable_share", "unavoidably lost", "share",
+           "Share of the due deliveries that no routing could have made, because no way through the graph stayed up.",
+           "run record: unavoidable ÷ due",
+           f"if(judged_share > 0, {ratio('unavoidable', 'due')}, null)"),
+    Metric("spare_share", "lost though ways were up", "share",
+           "Share of the due deliveries that were lost though flooding over all links, spare ones included, would have "
+           "made them. Only known where the graph has spare links.",
+           "run record: (due − due_delivered − unavoidable) ÷ due",
+           f"if(judged_share > 0 and spare_links > 0, {ratio('(due - due_delivered - unavoidable)', 'due')}, null)"),
+    Metric("detection_mean", "detection, mean", "ms",
+           "Time from a failure until neighbours have missed its heartbeats for long enough; only with fail-over.",
+           "run record: detecting ÷ detections",
+           ratio("detecting", "detections")),
+    _of_failover("switchovers", "switch-overs", "How often events began to follow other trees.", "switch-overs"),
+    Metric("switchover_mean", "switch-over, mean", "ms",
+           "Time from the notice that something is down, or may be used again, until events follow other trees.",
+           "run record: switching ÷ switchovers",
+           ratio("switching", "switchovers")),
+    _of_failover("switchover_messages", "control messages of switch-overs",
+                 "Messages over links by which tables for other trees were filled and old ones given up.", "messages"),
+    _of_failover("heartbeats", "heartbeats",
+                 "Messages by which neighbours show that they are up; worked out, not simulated.", "messages"),
     _from_record("judged_share", "judged events",
                  "Share of the events whose deliveries the oracle judged; its counts are of these.", "share"),
     Metric("delivery_ratio", "delivery ratio", "share",
            "Share of the due deliveries that were made. Due are those to the k best subscriptions in force, of every "
            "event that a client tried to publish: what is lost for whatever reason counts.",
-           "run record: due_delivered ÷ due"),
+           "run record: due_delivered ÷ due",
+           ratio("due_delivered", "due")),
     Metric("control_per_event", "control messages per event", "messages",
            "What it costs per event of the workload to keep the routing tables up to date.",
-           "control messages over links ÷ events"),
+           "control messages over links ÷ events",
+           ratio("(coalesce(control_messages, 0) + preload_messages)", "events")),
     Metric("simulated_time", "simulated time", "ms",
            "Simulated time when nothing was under way any more.",
-           "run record: finished"),
+           "run record: finished",
+           "finished"),
     _from_record("wall_seconds", "run time", "Real time that the simulation took; depends on the machine.", "s"),
-))  # fmt: skip
-
-DROPS_JOB = Job(drops, (
-    Amount("dropped", "lost event messages", "messages",
-           "Copies of events lost to a full queue, a cut link or a crashed broker.",
-           f"count of faults of kind {', '.join(LOST)}"),
-))  # fmt: skip
+)  # fmt: skip

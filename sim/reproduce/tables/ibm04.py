@@ -18,7 +18,7 @@ CLAIMS = table(
     Told("fig6-bc-segment", "and so it does where LCI looks at the words of the covering segment only", "slightly more",
          About(1.2, 1.25), TIME),
     Told("fig6-bc-words", "for R·(log2 L+1) bits of a vector the covering segment has L·(log2 L+1)+1: words of all ÷ of the segment",
-         "39×", Factor(39.0), COUNTS),
+         "39× by its formulas, not stated", Factor(39.0), COUNTS),
     Told("footnote-3", "a search for a non-integer takes less than for an integer, because its tables are shorter: LCI-BV(DT)",
          "smaller", Below(1.0), COUNTS),
     Told("footnote-3-sci", "and with SCI-BV(DT)", "smaller", Below(1.0), COUNTS),

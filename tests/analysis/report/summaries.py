@@ -33,7 +33,8 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
             "overlay": "line",
         }
         labels |= facts({"routing": {"strategy": labels["strategy"]}, "covering": {"method": labels["method"]}})
-        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **metrics})
+        known = dict.fromkeys(CATALOGUE, math.nan) | metrics
+        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **known})
         for name in CATALOGUE:
             mean = float(metrics.get(name, math.nan))
             row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}
@@ -45,20 +46,24 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
 def with_counts(summary: Summary, **counts: float) -> Summary:
     """The same with 100 deliveries and these counts of the oracle in every run."""
     zero = dict.fromkeys((*MUST_BE_ZERO, *LOSSES), 0)
-    no_differences = pd.DataFrame(columns=["point", "baseline", "metric", "differs"])
+    no_differences = pd.DataFrame(columns=["point", "factor", "baseline", "metric", "differs"])
     runs = summary.runs.assign(**{"deliveries": 100, "events": 10, "judged_share": 1.0, **zero, **counts})
     return replace(summary, runs=runs, differences=no_differences)
 
 
 def search(method: str, cost: float, messages: float, **given: Any) -> tuple[dict[str, Any], dict[str, float]]:
     """One setting: µs per check, messages, other keys of covering and metrics."""
-    metrics = {name: given.pop(name) for name in ("pages", "trips", "recall", "wobble") if name in given}
+    named = ("pages", "trips", "recall", "wobble", "capped", "volume")
+    metrics = {name: given.pop(name) for name in named if name in given}
     keys = {"covering.method": method, **{f"covering.{name}": value for name, value in given.items()}}
     return keys, {
         "check_time": cost,
         "probes_per_check": 1000 * cost,
         "pages_per_check": metrics.get("pages", 1.0),
         "round_trips_per_check": metrics.get("trips", 1.0),
+        "candidates_per_check": 0.0,
+        "volume": metrics.get("volume", 1.0),
+        "capped": metrics.get("capped", 0.0),
         "control_messages": messages,
         "entries": messages,
         "reduction": 1 - messages / NONE,
@@ -76,7 +81,8 @@ def made(points: list[Any], **changes: Any) -> Summary:
     runs = []
     for row, (keys, metrics) in zip(summary.runs.to_dict("records"), points, strict=True):
         labels = {"method": keys["covering.method"], "epsilon": keys.get("covering.epsilon", 0.0)}
-        labels |= facts({"routing": {}, "covering": labels})
+        options = {key.removeprefix("covering."): keys[key] for key in keys if key.startswith("covering.")}
+        labels |= facts({"routing": {}, "covering": labels | options})
         if "covering.budget" in keys:
             labels["epsilon"] = math.nan
         for seed in range(SEEDS):

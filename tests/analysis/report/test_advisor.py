@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.report.advisor import Option, advise, pareto_front
-from tests.analysis.report.summaries import make
+from analysis.report.places import IN_MEMORY
+from tests.analysis.report.summaries import made, make, search
 
 
 def sweep(*settings: tuple[float, float, float], **keys: Any) -> list[Any]:
@@ -21,7 +22,7 @@ def sweep(*settings: tuple[float, float, float], **keys: Any) -> list[Any]:
 def test_a_cheap_epsilon_that_hardly_grows_tables_is_advised() -> None:
     (advice,) = advise(make(sweep((0.0, 1000, 100), (0.01, 50, 104), (0.3, 40, 400))))
     assert advice.advised.epsilon == 0.01
-    assert "Use ε = 0.01: it searches 95.0 % less" in advice.sentence
+    assert "Use scan, ε = 0.01 of the volume: it searches 95.0 % less" in advice.sentence
     assert "4.0 % more entries" in advice.sentence
     assert "90.0 % of the covers" in advice.sentence
 
@@ -77,7 +78,7 @@ def test_no_advice_without_exact_covering_or_without_a_choice() -> None:
 
 def test_the_front_has_no_dominated_option() -> None:
     costs = ((5, 1), (5, 2), (3, 3), (4, 4))
-    options = [Option(str(i), "", i / 10, cost, cost, size, None) for i, (cost, size) in enumerate(costs)]
+    options = [Option(str(i), "", i / 10, cost, cost, size, None, IN_MEMORY) for i, (cost, size) in enumerate(costs)]
     assert [option.point for option in pareto_front(options)] == ["2", "0"]
 
 
@@ -115,10 +116,27 @@ def test_what_a_slow_search_does_and_why_recall_misleads_is_said() -> None:
     rough = {"covering.epsilon": 0.1}
     slow = in_time((rough, 83000.0, 1e5, 120), convergence_p95=5000.0, latency_p95=32.1, reduction=0.6)
     (advice,) = advise(make(exact + slow))
-    assert "With ε = 0.1, 83 ms per check, 95 % of the subscriptions have settled" in advice.sentence
+    assert (
+        "With scan, ε = 0.1 of the volume, 83 ms per check, 95 % of the subscriptions have settled" in advice.sentence
+    )
     assert "within 5 s instead of 50 ms." in advice.sentence, "latency is about the same"
     assert "finds 40.0 % of the covers per check and keeps 85.7 % of exact covering's saving" in advice.sentence
     none = [(rough, {**slow[0][1], "recall": 0.0})]
     assert "finds 0.0 % of the covers per check and keeps 85.7 %" in advise(make(exact + none))[0].sentence
     unasked = [(rough, {**slow[0][1], "recall": float("nan")})]
     assert "Recall misleads" not in advise(make(exact + unasked))[0].sentence
+
+
+def test_each_place_has_advice_of_its_own_by_the_searches_that_can_live_there() -> None:
+    points = [
+        search("auto", 1.0, 90.0, trips=1.0),
+        search("bigmin", 2.0, 90.0, trips=20.0),
+        search("zorder-emulated", 9.0, 91.0, trips=5.0, epsilon=0.3),
+        search("budget", 0.1, 91.0, trips=1.0, budget=16),
+    ]
+    memory, store = advise(made(points))
+    assert (memory.title, store.title) == ("in memory", "next-key store")
+    assert memory.advised.name == "budget 16"
+    assert store.advised.name == "zorder-emulated, ε = 0.3 of the volume"
+    assert "it searches 75.0 % less than exact covering (5 lookups per check instead of 20 lookups" in store.sentence
+    assert not any("budget" in option.name or "auto" in option.name for option in store.options)

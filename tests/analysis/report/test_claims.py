@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from analysis.report.claims import Claim, Ledger, Made, Reading, read_ledger
-from analysis.report.claims_page import markdown, write_claims
+from analysis.report.claims import COUNTED, EXTENSION, Claim, Ledger, Made, Reading, counted, read_ledger
+from analysis.report.claims_page import markdown, verdict_table, write_claims
 from coverlay import CoverlayError
 
 PIXEL = base64.b64decode(
@@ -70,6 +70,20 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         assert text in page
     assert "| `fig-1` |" in markdown(ledger)
     assert "holds, by time (load 7.2)" in markdown(ledger)
+
+
+def test_what_no_document_claims_counts_neither_as_held_nor_as_failed(tmp_path: Path) -> None:
+    asked = [claim(id="asked", kind=EXTENSION, **FAILED), claim(id="asked-too", kind=EXTENSION)]
+    ledger = of(claim(), *asked)
+    assert counted(ledger.claims) == {**dict.fromkeys(COUNTED, 0), "holds": 1, EXTENSION: 2}
+    assert "1 claims: 1 holds; beside them, 2 our extension." in markdown(ledger)
+    assert "| `vldb08` | 1 | 1 | – | – | – | – | – | 2 |" in verdict_table(ledger)
+    page = write_claims(ledger, tmp_path).read_text(encoding="utf-8")
+    assert '<span class="verdict aside">our extension: does not hold</span>' in page
+    assert "<b>2</b><span>our extension</span>" in page
+    assert "<span>does not hold</span>" not in page, "a card that counts it as failed"
+    with pytest.raises(CoverlayError, match="unknown kind of claim vldb08/fig-1 'rumour'"):
+        claim(kind="rumour")
 
 
 def test_what_was_not_recorded_is_not_shown_as_zero(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.report import shown_settings
+from analysis.report.effects import Effects
 from analysis.report.page import render
 from analysis.report.study import study
 from analysis.report.study_text import END, write_into
@@ -48,7 +49,7 @@ def test_of_a_large_sweep_the_settings_that_verdicts_name_are_listed(large: Summ
     points = shown_settings.rows(large, cases)
     assert {json.loads(point)["covering.method"] for point in points} == {"auto", "budget"}
     assert len(points) == 2 * len(cases) == 60
-    assert len(table(large, points=points).rows) == 60
+    assert len(table(Effects(large), ["entries"], points).rows) == 60
     assert shown_settings.left_out(large, points) == "60 of 180 settings; results/summary.csv has all."
     assert len(shown_settings.rows(large, ())) == shown_settings.MOST_ROWS
     assert len(shown_settings.pictures(points)) == shown_settings.MOST_PICTURES
@@ -74,7 +75,8 @@ def test_a_study_is_put_into_a_text_at_its_place(large: Summary, tmp_path: Path)
     found = path.read_text()
     assert found.startswith("before\n<!-- study e -->\nRun on 17 November 2026 (UTC) on here: 15 minutes")
     assert "n = 1,000: 15 workloads with 5 seeds; n = 20,000: 15 workloads with 5 seeds." in " ".join(found.split())
-    assert "| zipf, d = 2 | 90 % | .6 | **.2** |" in found
+    assert "| zipf, d = 2, n = 1,000 | 90 % | .6 |" in found
+    assert "| zipf, d = 2, n = 20,000 | 90 % | **.2** |" in found
     assert found.endswith(f"{END}\nbetween\n<!-- study f -->\n{END}\nafter\n")
     assert "earlier" not in found
     write_into(path, large, cases)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.report.effects import Effects
 from analysis.report.load import LONG, in_words, loads, measured
 from analysis.report.summary import Summary
 from tests.analysis.report.summaries import make
@@ -28,7 +29,9 @@ def times(run: str, busy: dict[int, list[float]], events: bool = True) -> pd.Dat
 def found(busy: dict[int, list[float]], events: bool = True) -> Any:
     summary = make([({}, {})])
     run = summary.runs["run"].iloc[0]
-    (load,) = loads(replace(summary, times=times(run, busy, events)), {run: {0: "Oslo", 1: "Rome"}}, summary.order)
+    (load,) = loads(
+        Effects(replace(summary, times=times(run, busy, events))), {run: {0: "Oslo", 1: "Rome"}}, summary.order
+    )
     return load
 
 
@@ -66,7 +69,7 @@ def test_whoever_is_overloaded_is_shown_though_its_setting_was_not_chosen() -> N
     busy = {3: [10.0, 1.0, 10.0, 1.0, 10.0], 4: [10.0] * LONG, 5: [1.0]}
     frames = [times(run, {0: busy[3 + number]}) for number, run in enumerate(summary.runs["run"])]
     summary = replace(summary, times=pd.concat(frames))
-    shown = loads(summary, {}, summary.order[2:])
+    shown = loads(Effects(summary), {}, summary.order[2:])
     assert [load.overloaded for load in shown] == [("broker 0",), ()]
     assert in_words(shown, summary)[0].startswith("In 1 of 3 settings a broker is overloaded. With")
     assert in_words(shown[1:], summary) == []

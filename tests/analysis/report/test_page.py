@@ -94,10 +94,9 @@ def test_specifications_hold_no_text_from_files(page: Page) -> None:
 
 def test_the_data_are_those_of_the_results(page: Page, analysed: Summary) -> None:
     data = page.json["report-data"]
-    assert [d["name"] for d in data["dimensions"]] == ["epsilon", "strategy"]
-    assert data["defaultKey"] == "epsilon"
-    shown = {(p["keys"]["strategy"], p["keys"]["epsilon"]): p["values"]["entries"]["mean"] for p in data["points"]}
-    assert shown == {("simple", None): 16.5, ("covering", "0 (exact)"): 4.5, ("covering", "0.1"): 8.5}
+    assert [d["name"] for d in data["dimensions"]] == ["routing"]
+    shown = {p["title"]: p["values"]["entries"]["mean"] for p in data["points"]}
+    assert shown == {"simple routing": 16.5, "exact covering": 4.5, "covering, ε = 0.1 of the volume": 8.5}
     assert len(data["overlays"]) == 3
     net = data["overlays"][0]
     assert [broker["entries"] for broker in net["brokers"]] == [4, 8, 4]
@@ -168,30 +167,21 @@ VISIT = r"""
   seen.log = await change("explore-scale-kind", "explore", "log");
   seen.ticks = at("explore").querySelectorAll('[aria-label^="Y-axis"] .role-axis-label text').length;
   await change("explore-scale-kind", "explore", "auto");
-  seen.key = await change("explore-key", "explore", "strategy");
   seen.measure = await change("overlay-measure", "overlay", "1");
   seen.back = await change("overlay-measure", "overlay", "0");
   seen.point = await change("overlay-point", "overlay", "2");
   seen.time = await change("overlay-time", "overlay", "0");
-  seen.rows = at("chart-0-data").querySelectorAll("tbody tr").length;
-  seen.series = await change("explore-series", "explore", at("explore-series").options[1].value);
+  seen.rows = at("answer-0-data").querySelectorAll("tbody tr").length;
   seen.scale = await change("explore-scale-kind", "explore", "fit");
 
-  // With a mouse: legend, wheel, hover.
-  const marks = () => [...at("chart-0").querySelectorAll(".role-mark path, .role-mark line")];
-  const opacities = () => marks().map((mark) => mark.getAttribute("opacity"));
-  const before = opacities().join();
-  const entry = at("chart-0").querySelector(".role-legend-symbol path");
-  entry.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-  await wait(() => opacities().join() !== before);
-  seen.legend = opacities().join() !== before;
-  const axis = () => at("chart-3").querySelector(".role-axis").parentElement.textContent;
-  const scale = axis(), box = at("chart-3").querySelector("svg").getBoundingClientRect();
+  // With a mouse: wheel, hover.
+  const axis = () => at("explore").querySelector(".role-axis").parentElement.textContent;
+  const scale = axis(), box = at("explore").querySelector("svg").getBoundingClientRect();
   const middle = { bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
-  at("chart-3").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
+  at("explore").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
   await wait(() => axis() !== scale);
   seen.zoom = axis() !== scale;
-  const mark = at("chart-0").querySelector(".mark-symbol.role-mark path");
+  const mark = at("explore").querySelector(".mark-symbol.role-mark path");
   const spot = mark.getBoundingClientRect();
   for (const kind of ["pointerover", "pointermove", "mouseover", "mousemove"])
     mark.dispatchEvent(new PointerEvent(kind, { bubbles: true, clientX: spot.x + 2, clientY: spot.y + 2 }));
@@ -227,15 +217,50 @@ VISIT = r"""
     .map((e) => e.outerHTML.slice(0, 80));
   const big = document.querySelector("#summary .scroll");
   seen.sideways = (big.scrollWidth > big.clientWidth + 1) !== document.querySelector(".sideways").hidden;
-  const fills = (id) => [...at(id).querySelectorAll(".role-legend-symbol path")].map((e) => e.getAttribute("fill"));
-  seen.colours = Object.fromEntries(["chart-0", "chart-3"].map((id) => [id, fills(id)]));
+
+  // The table: sorted, filtered, more columns; two settings that are ticked are the only ones drawn, and side by side.
+  const rows = () => [...at("table").tBodies[0].rows].filter((row) => !row.hidden);
+  const order = () => rows().map((row) => row.dataset.number).join();
+  const sort = document.querySelectorAll("#table .sort")[1];
+  const unsorted = order();
+  sort.click();
+  seen.sorted = order() !== unsorted && sort.parentElement.ariaSort === "descending";
+  sort.click();
+  at("table-filter").value = "covering";
+  at("table-filter").dispatchEvent(new Event("input"));
+  seen.filtered = rows().length;
+  const columns = () => [...at("table").tHead.rows[0].cells].filter((cell) => cell.checkVisibility()).length;
+  const few = columns();
+  at("table-more").click();
+  seen.more = columns() > few;
+  at("table-more").click();
+  const dots = () => at("answer-0").querySelectorAll(".mark-symbol.role-mark path").length;
+  seen.dots = [dots()];
+  for (const tick of rows().map((row) => row.querySelector(".pick"))) {
+    const drawn = at("answer-0").dataset.drawn;
+    tick.click();
+    await wait(() => at("answer-0").dataset.drawn !== drawn);
+  }
+  seen.dots.push(dots());
+  seen.pair = [...at("pair").querySelectorAll("th")].map((cell) => cell.textContent);
+  at("table-all").click();
+  await wait(() => at("pair").hidden && dots() === seen.dots[0]);
+  seen.dots.push(dots());
 
   // The file behind a picture.
   let file = null;
   URL.createObjectURL = (blob) => { file = blob; return "data:,"; };
   HTMLAnchorElement.prototype.click = function () {};
-  at("chart-0-data").querySelector("button").click();
-  seen.csv = await file.text();
+  const saved = async (id, kind) => {
+    file = null;
+    at(id + "-data").querySelector(`[data-save=${kind}]`).click();
+    await wait(() => file);
+    return file;
+  };
+  seen.csv = await (await saved("answer-0", "csv")).text();
+  seen.svg = (await (await saved("answer-0", "svg")).text()).slice(0, 4);
+  seen.net = (await (await saved("overlay", "svg")).text()).slice(0, 4);
+  seen.png = (await saved("answer-0", "png")).size;
 
   // Without eyes or mouse: names for everything, one landmark each, an order that tabs follow, a visible focus.
   const all = (what) => [...document.querySelectorAll(what)];
@@ -314,12 +339,12 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     seen = visit(tmp_path, f"--window-size={width},900", visited.as_uri())
     assert seen["problems"] == []
     assert seen["ready"] == "yes"
-    assert seen["svgs"] == seen["charts"] == 9  # two of the answer, three that differ, front, explorer, overlay, replay
+    assert seen["svgs"] == seen["charts"] == 7  # two of the answer, one that differs, front, explorer, overlay, replay
     assert seen["theme"] != seen["other"]
     assert not seen["title"], "a hostile name was executed"
     assert seen["rows"] == 3
-    names = ("metric", "key", "measure", "back", "time", "point", "series", "log", "scale", "legend", "zoom")
-    names += ("nearer", "whole", "stepped", "sideways")
+    names = ("metric", "measure", "time", "point", "log", "scale", "zoom", "nearer", "whole", "stepped", "sideways")
+    names += ("sorted", "more")
     assert {name: seen[name] for name in names} == dict.fromkeys(names, True)
     assert seen["ticks"] > 1
     assert seen["wide"] == []
@@ -330,9 +355,13 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     assert seen["playing"] == "Pause"
     assert seen["end"].startswith("Step 2 of 2.")
     assert seen["trail"] == 2
-    assert set(seen["colours"]["chart-3"]) <= set(seen["colours"]["chart-0"])
+    assert seen["filtered"] == 2
+    assert seen["dots"] == [3, 2, 3]
+    assert seen["pair"] == ["metric", "exact covering", "covering, ε = 0.1 of the volume", "difference of the means"]
+    assert seen["svg"] == seen["net"] == "<svg"
+    assert seen["png"] > 1000
     assert "mean ± 95 %" in seen["hover"]
-    assert seen["csv"].splitlines()[0] == "series,ε,metric,mean,95 % low,95 % high,seeds"
+    assert seen["csv"].splitlines()[0] == "setting,mean,95 % low,95 % high,seeds"
     assert len(seen["csv"].splitlines()) == 1 + seen["rows"]
     assert seen["loaded"] == []
     assert_usable_by_everybody(seen)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis import notebook
-from analysis.report.cards import cards, truth_card
-from analysis.report.findings import same_everywhere
+from analysis.report.effects import Effects
 from analysis.report.numbers import number_text, value_text
-from analysis.report.page_data import dimensions_of
-from analysis.report.sentences import about_sweep
-from analysis.report.summary import FILES, load, point_title
-from analysis.report.table import table
+from analysis.report.summary import FILES, Summary, load
+from analysis.report.table import alike, answering, table, table_metrics
+from analysis.report.truth import about_truth, truth_card
 from coverlay import CoverlayError
 from tests.analysis.report.summaries import make, with_counts
 
 NAN = float("nan")
+
+
+def shown(summary: Summary, **options: Any) -> Any:
+    return table(Effects(summary), table_metrics(summary), **options)
+
+
+def titles(summary: Summary) -> list[str]:
+    effects = Effects(summary)
+    return [effects.title(point) for point in summary.order]
 
 
 def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
@@ -32,47 +38,44 @@ def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
             ({"routing.strategy": "flooding"}, {"entries": 0}),
         ]
     )
-    shown = table(summary)
-    assert [row[:2] for row in shown.rows] == [
-        ("flooding", "–"),
-        ("simple", "–"),
-        ("covering", "0 (exact)"),
-        ("covering", "0.05"),
-        ("covering", "0.3"),
+    found = shown(summary)
+    assert [row[:2] for row in found.rows] == [
+        ("flooding", "none"),
+        ("simple routing", "–"),
+        ("exact covering", "–"),
+        ("covering, ε = 0.05 of the volume", "–"),
+        ("covering, ε = 0.3 of the volume", "–"),
     ]
-    assert shown.headers[:3] == ("strategy", "ε", "table entries")
-    assert len({len(row) for row in shown.rows} | {len(shown.headers)}) == 1
+    assert found.headers[:2] == ("routing", "table entries")
+    assert len({len(row) for row in found.rows} | {len(found.headers)}) == 1
 
 
-def test_other_swept_keys_get_a_column_and_sort_as_numbers() -> None:
-    summary = make([({"overlay.brokers": n}, {"entries": n}) for n in (100, 9, 20)])
-    shown = table(summary)
-    assert shown.headers[:4] == ("strategy", "ε", "overlay.brokers", "table entries")
-    assert [row[2] for row in shown.rows] == ["9", "20", "100"]
-    assert shown.columns[2].numeric
+def test_swept_numbers_get_a_column_and_sort_as_numbers() -> None:
+    found = shown(make([({"overlay.brokers": n}, {"entries": n}) for n in (100, 9, 20)]))
+    assert found.headers[:2] == ("brokers", "table entries")
+    assert [row[0] for row in found.rows] == ["9", "20", "100"]
+    assert found.columns[0].numeric
 
 
-def test_a_key_with_one_value_is_no_column() -> None:
-    summary = make(
-        [
-            ({"routing.strategy": "simple"}, {}),
-            ({"routing.strategy": "covering", "covering.method": "scan"}, {}),
-        ]
-    )
-    assert "covering.method" not in table(summary).headers
-    assert [point_title(summary, point) for point in summary.order] == ["simple", "covering exact"]
+def test_a_method_is_named_only_where_it_tells_settings_apart() -> None:
+    scanned = {"routing.strategy": "covering", "covering.method": "scan"}
+    points = [({"routing.strategy": "simple"}, {}), (scanned, {})]
+    assert titles(make(points)) == ["simple routing", "exact covering"]
+    assert titles(make([*points, ({**scanned, "covering.method": "packed"}, {})])) == [
+        "simple routing", "exact covering (packed)", "exact covering (scan)",
+    ]  # fmt: skip
 
 
 def test_cells_show_means_and_on_demand_intervals() -> None:
     other = {"entries": 1.0, "recall": 0.5, "probes_per_check": float("nan")}
     summary = make([({}, {"entries": 12340.0, "reduction": 0.876, "missed": 0.0}), ({"overlay.brokers": 9}, other)])
-    plain = dict(zip(table(summary).headers, table(summary).rows[0], strict=True))
+    plain = dict(zip(shown(summary).headers, shown(summary).rows[0], strict=True))
     assert plain["table entries"] == "12,340"
     assert plain["less than simple"] == "87.6 %"
     assert plain["recall"] == "–"
     assert plain["missed"] == "0"
     assert "probes/check" not in plain, "a column that nobody has a value for"
-    quoted = table(summary, intervals=("entries", "reduction")).rows[0]
+    quoted = shown(summary, intervals=("entries", "reduction")).rows[0]
     assert "12,340 ± 1,234" in quoted
     assert "87.6 % ± 8.8 points" in quoted
 
@@ -108,14 +111,11 @@ def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
     assert make(points).other_swept == ["routing.mode"]
 
 
-def test_a_line_is_named_by_a_key_that_only_some_points_have() -> None:
+def test_a_key_that_only_some_settings_have_is_named() -> None:
     strategies = [{"routing.strategy": name} for name in ("simple", "covering")]
     advertised = {"routing.strategy": "covering", "routing.advertisements": "covering"}
     summary = make([(keys, {"entries": 9.0}) for keys in (*strategies, advertised)])
-    named = {d["name"]: d for d in dimensions_of(summary)}
-    assert named["routing.advertisements"]["of"] == {json.dumps(advertised, sort_keys=True): "covering"}
-    assert named["routing.advertisements"]["said"] == "advertisements "
-    assert named["strategy"]["said"] == ""
+    assert titles(summary) == ["simple routing", "covering", "covering, advertisements covering"]
 
 
 def test_epsilon_is_that_of_every_strategy_that_searches() -> None:
@@ -123,9 +123,18 @@ def test_epsilon_is_that_of_every_strategy_that_searches() -> None:
     costs = [{"check_time": 9.0, "probes_per_check": 9.0, "entries": 9.0}, {"check_time": 1.0, "entries": 9.5}]
     summary = make(list(zip(points, costs, strict=True)))
     assert notebook.table(summary)["epsilon"].tolist() == [0.0, 0.1]
-    assert [point_title(summary, point) for point in summary.order] == ["hierarchical exact", "hierarchical ε=0.1"]
+    assert titles(summary) == ["hierarchical", "hierarchical, ε = 0.1 of the volume"]
     (advised,) = notebook.advice(summary)["search"]
-    assert advised == "ε = 0.1"
+    assert advised == "scan, ε = 0.1 of the volume"
+
+
+def test_what_is_the_same_everywhere_is_a_line_and_no_column() -> None:
+    summary = make([({"overlay.brokers": n}, {"entries": n, "latency_p99": 9.0, "missed": 0.0}) for n in (3, 4)])
+    effects, metrics = Effects(summary), ("entries", "latency_p99")
+    assert answering(effects, metrics) == ["entries"]
+    assert alike(effects, metrics) == "The same in every setting: latency p99 9 ms."
+    wrong = make([({"overlay.brokers": n}, {"entries": n, "missed": 1.0}) for n in (3, 4)])
+    assert answering(Effects(wrong), metrics) == ["missed", "entries"], "what must be 0 and is not comes first"
 
 
 def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
@@ -148,7 +157,7 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
 def test_events_that_nobody_judged_are_not_called_correct() -> None:
     summary = with_counts(make([({}, {})]), judged_share=0.0)
     assert truth_card(summary)["figure"] == "Not checked"
-    assert about_sweep(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
+    assert about_truth(summary) == "None of 100 deliveries was checked: run.sample_oracle chose no event."
 
 
 def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
@@ -158,36 +167,27 @@ def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
     key = {"covering.epsilon": NAN, "covering.recall": False}
     points = [({}, exact), ({**key, "covering.budget": 8}, rough), ({**key, "covering.budget": 16}, rough)]
     summary = with_counts(make(points))
-    shown = table(summary)
-    assert shown.headers.count("recall") == 1
-    assert [row[shown.headers.index("recall")] for row in shown.rows] == ["100.0 %", "–", "–"]
-    assert not [card for card in cards(summary) if "covers" in card["text"]]
-    assert same_everywhere(summary, ["recall"]).endswith("recall of covering (100.0 %, where it is known).")
-    asked = with_counts(make([*points[:2], (points[2][0], {**rough, "recall": 0.7})]))
-    (card,) = [card for card in cards(asked) if "covers" in card["text"]]
-    assert card["figure"] == "70.0 %"
-    assert "at worst where it is known, in 1 of 2 settings" in card["text"]
+    found = shown(summary)
+    assert found.headers.count("recall") == 1
+    assert [row[found.headers.index("recall")] for row in found.rows] == ["100.0 %", "–", "–"]
+    effects = Effects(summary)
+    (factor,) = effects.factors
+    assert {effects.compare(factor, base, level, "recall") for level, base in factor.base.items()} == {None}
+    assert alike(effects, ["recall"]) == "The same in every setting: recall of covering 100.0 %, where known."
 
 
-def test_simple_routing_saves_nothing_against_itself_and_that_is_no_figure() -> None:
-    simple = {"routing.strategy": "simple"}
-    alone = with_counts(make([(simple, {"reduction": 0.0})]))
-    assert not [card for card in cards(alone) if "fewer table entries" in card["text"]]
-    both = with_counts(make([(simple, {"reduction": 0.0}), ({}, {"reduction": 0.7})]))
-    (card,) = [card for card in cards(both) if "fewer table entries" in card["text"]]
-    assert card["figure"] == "70.0 %"
-
-
-def test_simple_routing_is_compared_within_its_own_trees() -> None:
-    """On an overlay with cycles simple routing may have been run in one tree and in a tree per source."""
-    many, few = {"entries": 900.0, "reduction": 0.0}, {"entries": 100.0, "reduction": 0.0}
-    covered = ({"routing.strategy": "covering", "routing.trees": "spanning"}, {"entries": 60.0, "reduction": 0.4})
-    elsewhere = ({"routing.strategy": "simple", "routing.trees": "per-source"}, many)
-    beside = ({"routing.strategy": "simple", "routing.trees": "spanning"}, few)
-    said = about_sweep(with_counts(make([covered, elsewhere, beside])))[0]
-    assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
-    alone = about_sweep(with_counts(make([covered, elsewhere])))[0]
-    assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone
+def test_wrong_deliveries_come_with_a_warning() -> None:
+    summary = with_counts(make([({}, {})]))
+    assert about_truth(summary).startswith("All 100 deliveries were checked one by one: none is wrong")
+    wrong = with_counts(make([({}, {})]), missed=6)
+    assert about_truth(wrong) == "Do not trust this: of 100 deliveries, 6 were missing, doubled or wrong."
+    lost = with_counts(make([({}, {})]), missed_fault=2)
+    assert about_truth(lost).endswith(
+        "once subscriptions had spread and repairs were done, none was missed; 2 lost during faults."
+    )
+    empty = with_counts(make([({}, {})]), deliveries=0)
+    assert about_truth(empty) == "Nothing was delivered, and nobody who asked for an event went without it."
+    assert truth_card(empty)["figure"] == "No delivery"
 
 
 def test_results_that_lack_a_table_are_not_analysed_yet(tmp_path: Path) -> None:

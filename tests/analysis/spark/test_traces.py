@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.spark.traces import find_runs
+from analysis.aggregate import _cause
+from analysis.spark.traces import find_runs, read
 from broker.trace.schema import SCHEMAS, write_run
 from coverlay import CoverlayError
 from sim.cli.main import main
@@ -176,3 +178,16 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "runs" / "run=empty").mkdir()
     with pytest.raises(CoverlayError, match=f"{next(iter(SCHEMAS))}.parquet is missing"):
         find_runs(tmp_path)
+
+
+@pytest.mark.spark
+def test_files_that_only_this_machine_sees_are_named_as_what_they_are(spark: Any, out: Path) -> None:
+    """A worker elsewhere: for Spark the files are gone, and for this machine they are there."""
+    sweep = find_runs(out)
+    rows = read(spark, sweep, "links")
+    elsewhere = out.rename(out.with_name("elsewhere"))
+    with pytest.raises(Exception, match="FILE_NOT_EXIST") as failed:
+        rows.collect()
+    assert "is missing" in str(_cause(failed.value, sweep))
+    elsewhere.rename(out)
+    assert "must be on storage that this machine and all workers see" in str(_cause(failed.value, sweep))

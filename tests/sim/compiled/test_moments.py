@@ -60,6 +60,12 @@ def test_repairs_precede_failures_and_failures_precede_requests(tmp_path: Path) 
     assert delivered == {(0, 0), (1, 0), (1, 1)}
 
 
+def test_a_failure_precedes_the_requests_of_its_moment(tmp_path: Path) -> None:
+    data = recording(str(tmp_path), 1.0, "0,9,2,0,\n", "5,1,50\n", "50,crash,1,,60,kept\n")
+    tables, _ = simulate(with_engine(plan(data).runs[0], "simpy"))
+    assert [row["kind"] for row in tables["faults"].to_pylist()][:2] == ["crash", "publisher-down"]
+
+
 def test_faults_of_one_moment_keep_the_order_of_the_file(tmp_path: Path) -> None:
     faults = "50,cut,1,2,60,\n50,cut,0,1,60,\n50,crash,0,,60,kept\n"
     tables, _ = simulate(

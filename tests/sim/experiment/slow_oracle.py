@@ -53,8 +53,35 @@ def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rule
     return sum((weight[name] for name in held), 0.0) if rules.semantics == "relaxed" else float(workload.scores[row])
 
 
+def down(faults: Any, fails: str, repaired: str, *target: int) -> list[tuple[float, float]]:
+    """From when until when something was down."""
+    its = faults[(faults["broker"] == target[0]) & (faults["neighbour"] == target[1])]
+    begins, ends = (its["time"][its["kind"] == kind].tolist() for kind in (fails, repaired))
+    return list(zip(begins, [*ends, math.inf], strict=False))
+
+
+def flood(tables: Any, publisher: int, since: float) -> dict[int, float]:
+    """When an event arrives where, sent on at once over links that stay up: link by link, until nothing changes."""
+    faults, links = tables["faults"].to_pandas(), tables["links"].to_pandas()
+    dead = {broker: down(faults, "crash", "restart", broker, -1) for broker in range(tables["brokers"].num_rows)}
+    if any(begin <= since < end for begin, end in dead[publisher]):
+        return {}
+    found, before = {publisher: since}, None
+    while found != before:
+        before = dict(found)
+        for one, other, latency in zip(links["broker"], links["neighbour"], links["latency"], strict=True):
+            broken = [*dead[one], *dead[other], *down(faults, "cut", "heal", one, other)]
+            for here, there in ((one, other), (other, one)):
+                leaves, arrives = found.get(here, math.inf), found.get(here, math.inf) + latency
+                if all(arrives < begin or end <= leaves for begin, end in broken) and arrives < found.get(
+                    there, math.inf
+                ):
+                    found[there] = arrives
+    return found
+
+
 def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
-    """What was due, delivered, lost for each cause, delivered though not due; duplicates and spurious ones."""
+    """What was due, delivered, lost for each cause or unavoidably, delivered though not due; duplicates, spurious."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
     total = len(with_mergers(workload, tables["decisions"]).lo)
     requests = Requests.of(tables, Versions.of(workload, tables["operations"]))
@@ -71,13 +98,17 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
         ended, last = max([published, *way["time"]]), max([step - 1, *way["step"]])
         its = faults[faults["event"] == event]
         kinds, refused = set(its["kind"]), QUEUE_FULL in set(its["kind"][its["neighbour"] == CLIENT])
-        faulty = bool(kinds & {LINK_DOWN, CRASHED}) or any(a <= ended and published <= b for a, b in broken)
+        lost = its["time"][its["kind"].isin([LINK_DOWN, CRASHED])]
+        faulty = any((a <= ended and published <= b) or lost.between(a, b).any() for a, b in broken)
+        flooded = flood(tables, int(told["broker"].iloc[0]), published)
         step_at = dict(zip(way["target"], way["step"], strict=True))
         counts["duplicates"] += len(way) - len(step_at)
         mine = served[served["event"] == event].sort_values(["broker", "rank"], kind="stable")
         weights = None if workload.event_weights is None else workload.event_weights[event]
         for broker in range(brokers):
             found, arrived = [], step_at.get(broker, step)
+            # No way led there in time, or only thanks to what was repaired meanwhile.
+            no_way = broker not in flooded or any(a <= flooded[broker] and published <= b for a, b in broken)
             for at in np.flatnonzero(lives.home == broker):
                 value = score(workload, int(lives.number[at]), workload.events[event], weights, rules)
                 if value is not None and lives.came[at] < arrived <= lives.left[at]:
@@ -103,9 +134,10 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
                     cause = "missed_refused"
                 elif broker not in step_at and not firm:
                     cause = "missed_transient"
-                elif faulty:
+                elif faulty or (no_way and QUEUE_FULL not in kinds):
                     cause = "missed_fault"
                 else:
                     cause = "missed_dropped" if QUEUE_FULL in kinds and broker not in step_at else "missed"
                 counts[cause] += 1
+                counts["unavoidable"] += broker not in flooded
     return counts

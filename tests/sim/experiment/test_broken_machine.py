@@ -101,6 +101,7 @@ def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
 SCENES = """
 import os, signal, sys, time
 from analysis import aggregate
+from analysis.spark import session
 from sim.cli.main import main
 
 normal = aggregate.aggregated
@@ -114,8 +115,7 @@ def terminated(*arguments):
     time.sleep(60)
 
 def java_killed(*arguments):
-    from pyspark import SparkContext
-    os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+    os.kill(session._java.pid, signal.SIGKILL)
     return normal(*arguments)
 
 for scene in (interrupted, terminated, java_killed, normal):

@@ -192,7 +192,7 @@ def test_the_options_of_kinds_are_those_that_the_experiment_accepts(section):
         return  # tables, which their own models check
     known = options_by_kind(section)
     model = {"overlay": {"brokers": 4}, "workload": {"attributes": 20, "subscriptions": 0, "events": 0}}
-    chooser = "method" if section == "covering" else "kind"
+    chooser = {"covering": "method", "routing": "strategy"}.get(section, "kind")
     for kind in known:
         with pytest.raises(CoverlayError, match="has no option 'odd'; its options are:") as refused:
             plan({"name": "x", section: {**model.get(section, {}), chooser: kind, "odd": 1}})

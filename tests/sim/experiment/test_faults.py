@@ -29,7 +29,7 @@ DATA = {
 
 def delivered(network, *columns):
     """These columns of the deliveries, a tuple per row."""
-    table = network.recorder.tables()["deliveries"]
+    table = network.tables()["deliveries"]
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
@@ -76,10 +76,27 @@ def test_a_fault_file_of_a_spreadsheet_is_read(tmp_path):
     assert record["missed_fault"] > 0
 
 
-def test_a_cut_of_a_link_that_no_message_takes_is_told_apart_from_no_link(tmp_path):
-    text = "time,kind,broker,neighbour\n1,cut,b2,b3\n"
-    with pytest.raises(CoverlayError, match=r'no message takes the link b2–b3: .* routing.trees = "spanning"'):
-        run_with(tmp_path, text, overlay={"kind": "ring", "brokers": 4, "latency": {"kind": "constant", "value": 1}})
+RING = {"kind": "ring", "brokers": 4, "latency": {"kind": "constant", "value": 1}}
+
+
+def test_a_cut_of_a_spare_link_costs_nothing_and_excuses_nothing(tmp_path):
+    """Equal latencies go by broker numbers, so 2–3 is the spare one."""
+    record, tables = run_with(tmp_path, "time,kind,broker,neighbour,until\n1,cut,b2,b3,1300\n", overlay=RING)
+    assert record["due"] == record["due_delivered"] > 0
+    assert (record["links"], record["spare_links"]) == (3, 1)
+    faults = tables["faults"].to_pandas()
+    assert faults["kind"].tolist() == ["cut", "converged", "heal", "converged"]
+    assert faults["time"][1] < 60, "as soon as no request is under way"
+
+
+def test_what_spare_links_would_have_saved_is_told_apart_from_what_is_unavoidable(tmp_path):
+    """One broker of a ring is down: the others still have a way round, which a tree does not take."""
+    text = "time,kind,broker,until,state\n1000,crash,1,,kept\n"
+    record, _ = run_with(tmp_path, text, overlay=RING, routing={"strategy": "flooding"})
+    line, _ = run_with(tmp_path, text, routing={"strategy": "flooding"})  # no way round
+    lost, lost_on_line = (found["due"] - found["due_delivered"] for found in (record, line))
+    assert 0 < record["unavoidable"] < lost
+    assert 0 < line["unavoidable"] == lost_on_line
 
 
 def test_a_missing_fault_file_is_named():
@@ -173,7 +190,7 @@ def test_recovery_compares_filters_and_not_only_ids(strategy):
     for event, value in enumerate((55.0, 15.0)):
         network.publish(2, event, np.array([value]))
     network.run()
-    reached = {(row["event"], row["target"]) for row in network.recorder.tables()["publications"].to_pylist()}
+    reached = {(row["event"], row["target"]) for row in network.tables()["publications"].to_pylist()}
     assert delivered(network, "event", "subscription") == [(0, 7)]
     assert reached == {(0, 2), (0, 1), (0, 0), (1, 2)}, "nobody asks for 15 any more"
 

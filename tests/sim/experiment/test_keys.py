@@ -10,7 +10,7 @@ import pytest
 
 import covering
 import topk
-from broker.transport import SERVICE_OPTIONS
+from broker.transport import service_options
 from coverlay import CoverlayError
 from routing.overlay.graph import OVERLAYS, overlay_options
 from routing.overlay.latency import LATENCIES
@@ -82,7 +82,7 @@ def _accepted():
         yield from (("overlay", kind, option) for option in overlay_options(kind))
     for kind, model in LATENCIES.items():
         yield from (("overlay.latency", kind, option) for option in model.__dataclass_fields__)
-    for kind, names in SERVICE_OPTIONS.items():
+    for kind, names in service_options().items():
         yield from (("broker.service", kind, option) for option in names if option != "profile")
     for kind in WORKLOADS:
         yield from (("workload", kind, option) for option in workload_options(kind))

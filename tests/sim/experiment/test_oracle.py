@@ -367,8 +367,7 @@ def test_a_merger_is_the_hull_of_its_parts():
     for number, filter in enumerate(filters):
         network.subscribe(number % 4, number, filter)
         network.run()
-    network.finish()
-    found = with_mergers(workload, network.recorder.tables()["decisions"])
+    found = with_mergers(workload, network.tables()["decisions"])
     ledgers = [ledger for broker in network.brokers for ledger in broker.parts[-1].ledgers.values()]
     sent = [(merger, ledger.sent[merger].box) for ledger in ledgers for merger in ledger.invented()]
     assert len(sent) > 4

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import covering
 from analysis.aggregate import analyze
-from analysis.report.summary import Summary, point_title
+from analysis.report.summary import Summary
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from routing.strategies import STRATEGIES
@@ -128,15 +128,21 @@ def test_the_whole_path_tells_the_same_of_both(tmp_path, spark):
         for run in planned.runs:
             lines = (line for event in range(2) for line in explain(out, event, None, run.run_id))
             walks += [line.replace(run.run_id, "this run") for line in lines]
-        told[prefix] = [text.replace(OWN, "") for text in (*words(analyze(out)), *walks)]
+        # In lower case: a name may begin a sentence.
+        told[prefix] = [text.lower().replace(OWN, "") for text in (*words(analyze(out)), *walks)]
     assert told[OWN] == told[""]
 
 
 def words(summary: Summary) -> list[str]:
-    from analysis.report.cards import cards
-    from analysis.report.sentences import about_sweep
-    from analysis.report.table import table
+    from analysis.report.page import begin
+    from analysis.report.table import answering, table
+    from analysis.report.truth import about_truth
+    from analysis.report.words import cards
 
-    titles = [point_title(summary, point) for point in summary.order]
+    begun = begin(summary)
+    effects, metrics = begun.effects, begun.answer.metrics
+    titles = [effects.title(point) for point in summary.order]
     points = [json.dumps(json.loads(point)) for point in summary.order]
-    return [*titles, *points, *about_sweep(summary), *map(str, cards(summary)), *map(str, table(summary).rows)]
+    figures = [f"{card['figure']} {card['text']}" for card in cards(effects, metrics)]
+    rows = map(str, table(effects, answering(effects, metrics)).rows)
+    return [*titles, *points, *map(str, begun.answer.sentences), about_truth(summary), *figures, *rows]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from analysis.report.claims import FAILS, HOLDS
 from sim.bench import covering as bench
 from sim.reproduce import icdcs07, icdcs07_bounds
+from sim.reproduce.icdcs07_measure import mean_runs
 from sim.reproduce.sheet import Sheet
 
 
@@ -14,7 +18,7 @@ def test_bench_rows_and_verdicts():
     rows = [*bench._static("narrow", 3000, 2), *bench._adversarial(3000, 2), *bench._mixed("narrow", 3000, 2)]
     assert {row["case"] for row in rows} == {"uncovered", "covered", "adversarial", "mixed"}
     ours = {str(row["method"]).split(" ")[0] for row in rows}
-    assert set(bench.EXACT) < ours
+    assert set(bench.OURS) < ours
     for row in rows:
         if row["case"] in ("uncovered", "covered"):
             assert row["us_single"] > 0
@@ -27,6 +31,17 @@ def test_bench_rows_and_verdicts():
     assert memory["asked"] == 1.5
 
 
+def test_runs_over_all_places_are_those_of_every_square():
+    rng, size = np.random.default_rng(1), 8
+    walk = np.stack(np.divmod(rng.permutation(size * size), size), axis=1)  # any order of the cells
+    place = {tuple(cell): number for number, cell in enumerate(walk.tolist())}
+    for side in (1, 3, 8):
+        corners = [(x, y) for x in range(size - side + 1) for y in range(size - side + 1)]
+        squares = [sorted(place[x + i, y + j] for i in range(side) for j in range(side)) for x, y in corners]
+        runs = [1 + sum(b - a > 1 for a, b in pairwise(keys)) for keys in squares]
+        assert mean_runs(walk, side, size) == pytest.approx(sum(runs) / len(runs))
+
+
 def test_worked_examples_of_the_slides(tmp_path):
     sheet = Sheet("icdcs07", tmp_path, lambda _: None)
     icdcs07.examples(sheet)
@@ -37,6 +52,9 @@ def test_worked_examples_of_the_slides(tmp_path):
         "cubes-1101-0110",
         "filtering-example",
     }
+    drawn = {claim.figure for claim in sheet.claims if claim.id in ("385-runs", "gamma-sequence")}
+    assert drawn == {"slides_beside_ours.png"}
+    assert (tmp_path / "slides_beside_ours.png").stat().st_size > 10_000
 
 
 def test_theorems_of_the_slides(tmp_path):

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from analysis.report.claims import FAILS, HOLDS, LEDGER, NOT_RUN, Ledger, changes, read_ledger, write_ledger
+from analysis.report.claims import (
+    EXTENSION,
+    FAILS,
+    HOLDS,
+    LEDGER,
+    NOT_RUN,
+    Ledger,
+    changes,
+    read_ledger,
+    write_ledger,
+)
 from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.reproduce import DOCUMENTS, ledger, measure, points, sheet, tables
@@ -52,12 +62,8 @@ def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
     assert len(ids) >= 120
     for claim in shipped.claims:
         told = tables.declared(claim.document)[claim.id]
-        assert (claim.claim, claim.published, claim.band, claim.basis) == (
-            told.claim,
-            told.published,
-            told.rule.band,
-            told.basis,
-        ), claim.id
+        said = (claim.claim, claim.published, claim.band, claim.basis, claim.kind)
+        assert said == (told.claim, told.published, told.rule.band, told.basis, told.kind), claim.id
         assert claim.verdict == NOT_RUN or (claim.size and claim.document in shipped.made)
         assert claim.verdict == NOT_RUN or all("--quick" not in run.command for run in shipped.made[claim.document])
 
@@ -78,6 +84,9 @@ def test_shipping_keeps_what_was_measured_before_unless_the_claim_changed(tmp_pa
     ledger.ship(Ledger({}, [measured]), tmp_path)
     ledger.ship(Ledger({}, [sheet.not_run("vldb08", TOLD["cheaper"])]), tmp_path)
     assert list(read_ledger(tmp_path / LEDGER).claims) == [measured]
+    ours = replace(TOLD["cheaper"], kind=EXTENSION)
+    ledger.ship(Ledger({}, [sheet.not_run("vldb08", ours)]), tmp_path)
+    assert list(read_ledger(tmp_path / LEDGER).claims) == [replace(measured, kind=EXTENSION)], "measured all the same"
     ledger.ship(Ledger({}, [sheet.not_run("vldb08", replace(TOLD["cheaper"], claim="a looks at more"))]), tmp_path)
     assert [claim.verdict for claim in read_ledger(tmp_path / LEDGER).claims] == [NOT_RUN]
 
@@ -362,6 +371,38 @@ def test_some_figures_can_be_measured_and_the_claims_of_others_stay(
         assert said in capsys.readouterr().err
     assert main(["reproduce", "all", "--out", str(tmp_path), "--figures", "fig-1"]) == 2
     assert "--figures is about one document" in capsys.readouterr().err
+
+
+def test_data_sets_begin_where_they_are_asked_to_and_the_command_and_the_points_say_so(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Seeded(Document):
+        def steps(self, made_up: Sheet) -> Steps:
+            for seed in made_up.seeds:
+                made_up.kept(f"p-{seed}", lambda seed=seed: seed)
+            return super().steps(made_up)
+
+    monkeypatch.setattr(ledger, "declared", lambda document: TOLD)
+    monkeypatch.setattr(ledger, "import_module", lambda name: Seeded(False, 2.0))
+    assert main(["reproduce", "vldb08", "--seed", "7", "--out", str(tmp_path)]) == 0
+    assert [made.command for made in ledger.collected(tmp_path, ["vldb08"]).made["vldb08"]] == [
+        "coverlay reproduce vldb08 --seed 7"
+    ]
+    assert points.Points(points.points_file(tmp_path / "vldb08", quick=False)).names() == {"p", "p-7", "p-8", "p-9"}
+
+
+def test_a_sheet_that_only_judges_measures_and_draws_nothing(tmp_path: Path, made_up: Sheet) -> None:
+    made_up.kept("p", lambda: 1)
+    points.ship_points("vldb08", made_up.out, tmp_path / "docs")
+    judging = Sheet(
+        "vldb08", tmp_path / "judging", quiet, shipped=points.shipped_file(tmp_path / "docs", "vldb08"), only_judge=True
+    )
+    assert judging.kept("p", lambda: 2) == 1
+    with pytest.raises(sheet.NotMeasured, match="q"):
+        judging.kept("q", lambda: 2)
+    judging.table("table", [{"a": 1}])
+    judging.plot("plot", {"a": {"b": {1.0: 1.0}}}, title="", x="")
+    assert list(judging.out.iterdir()) == []
 
 
 def test_what_is_worked_out_at_once_has_a_date_and_neither_load_nor_seconds(made_up: Sheet) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from analysis.report.study import BOUNDS_FILE
+from analysis.report.costs import BOUNDS_FILE
 from analysis.report.told import Loss, read_told
 from broker.trace.schema import LOSSES
 from sim.experiment.plan import plan

@@ -21,37 +21,42 @@ def plan():
 def test_a_family_per_workload_and_the_prices_of_storage(plan, tmp_path):
     write_bounds(plan, tmp_path)
     found = json.loads((tmp_path / "bounds.json").read_text())
-    entries = found["families"]
-    assert len(entries) == 9
-    assert len({entry["family"] for entry in entries}) == 9
-    assert {entry["dimensions"] for entry in entries} == {2, 4, 6, 8, 12}
+    families = found["families"]
+    assert len({entry["family"] for entry in families}) == len(families) == 7, "those with searches on the curve"
+    assert "(ours: 385 and 1)" in found["slides"]
+    assert "(ours: 45.7, 57.1, 68.6, 91.4 %)" in found["slides"]
+    given = {bits for entry in families for bits in entry["bounds"]}
+    assert given == {"", "8", "16"}, "the slides' model, and searches that choose their bits"
+    assert all(of["bits"] == int(bits) for entry in families for bits, of in entry["bounds"].items() if bits)
+    entries = [entry["bounds"][""] for entry in families]
+    assert {entry["dimensions"] for entry in entries} == {2, 4, 8}
     for entry in entries:
-        assert set(entry["upper"]) == set(entry["greedy"]) == {"0.01", "0.1", "0.3", "0.5"}
+        assert set(entry["upper"]) == set(entry["greedy"]) == {"0.01", "0.1", "0.3"}
         counts = [entry["greedy"][epsilon] for epsilon in sorted(entry["greedy"], key=float)]
         assert counts == sorted(counts, reverse=True)  # a larger ε never asks for more
         assert counts[0] <= entry["exact_cubes"]
         assert entry["exact_runs"] <= entry["exact_cubes"]
         assert all(entry["greedy"][e] <= entry["upper"][e] for e in entry["upper"])
     storage = {name: (price["page"], price["round_trip"]) for name, price in found["profiles"].items()}
-    assert storage == {DEFAULT: (0.0, 0.0), "disk": (90.0, 0.0), "remote": (0.0, 500.0)}
+    assert storage == {DEFAULT: (0.0, 0.0), "disk": (90.0, 0.0)}
     for price in found["profiles"].values():
         assert price["covering"]["kdtree"]["probe"] == load_profile().covering["kdtree"]["probe"]
 
 
 def test_the_profile_of_the_runs_comes_first(tmp_path):
-    assert list(prices_beside("disk")) == ["disk", "remote", DEFAULT]
+    assert list(prices_beside("disk")) == ["disk", DEFAULT]
     assert prices_beside(None) == {}
     own = tmp_path / "mine.toml"
     own.write_text(f'base = "{DEFAULT}"\n[covering.scan]\ncheck = 7.0\nprobe = 1.0\ncovered = 1\ncovered_entry = 1\n')
     prices = prices_beside(str(own))
-    assert list(prices) == [str(own), "disk", "remote"]
+    assert list(prices) == [str(own), "disk"]
     assert all(price["covering"]["scan"] == {"check": 7.0, "probe": 1.0} for price in prices.values())
 
 
 def test_a_sweep_that_was_cut_short_gets_its_bounds_from_its_experiment(plan, tmp_path):
     (tmp_path / "experiment.toml").write_text(to_toml(plan.data))
     write_missing_bounds(tmp_path)
-    assert len(json.loads((tmp_path / "bounds.json").read_text())["families"]) == 9
+    assert len(json.loads((tmp_path / "bounds.json").read_text())["families"]) == 7
     (tmp_path / "bounds.json").write_text("kept")
     write_missing_bounds(tmp_path)
     assert (tmp_path / "bounds.json").read_text() == "kept"

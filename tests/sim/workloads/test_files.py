@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from coverlay import CoverlayError
+from sim.random_streams import streams
 from sim.workloads import load_workload
+from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, schedule
 
 SCHEMA = {
     "price": {"kind": "continuous", "low": 0, "high": 100},
@@ -228,3 +230,28 @@ def test_a_recording_can_be_repeated(tmp_path):
     assert thrice.publishers.tolist() == [1, 0, 2] * 3
     assert thrice.times.tolist() == [10, 11, 14, 16, 17, 20, 22, 23, 26]
     assert once.repeated(1) is once
+
+
+def test_the_order_of_requests_at_one_moment_can_be_given(tmp_path) -> None:
+    """Without the columns: those that come, those that leave, events; with them, the smaller number."""
+    subs, events = tmp_path / "subs.csv", tmp_path / "events.csv"
+    subs.write_text("price_lo,price_hi,broker,time,until,order,until_order\n0,5,0,0,7,0,8\n1,6,0,7,,6,\n2,7,0,7,,2,\n")
+    events.write_text("price,broker,time,order\n3,0,7,7\n4,0,7,3\n5,0,9,\n")
+    workload = load_workload(str(subs), str(events))
+    assert workload.events.ravel().tolist() == [4.0, 3.0, 5.0]
+    timeline = schedule("static", streams(1), workload, 1)
+    timeline.check()
+    steps = timeline.time, timeline.kind, timeline.index
+    at_seven = [(int(k), int(i)) for t, k, i in zip(*steps, strict=True) if t == 7]
+    assert at_seven == [(SUBSCRIBE, 2), (PUBLISH, 0), (SUBSCRIBE, 1), (PUBLISH, 1), (UNSUBSCRIBE, 0)]
+
+
+def test_an_order_needs_times(tmp_path) -> None:
+    subs, events = tmp_path / "subs.csv", tmp_path / "events.csv"
+    subs.write_text("price_lo,price_hi,order\n0,5,1\n")
+    events.write_text("price,order\n3,1\n")
+    with pytest.raises(CoverlayError, match="'order'; it needs a column 'time'"):
+        load_workload(str(subs), None)
+    subs.write_text("price_lo,price_hi\n0,5\n")
+    with pytest.raises(CoverlayError, match="'order'; it needs a column 'time'"):
+        load_workload(str(subs), str(events))

@@ -227,7 +227,7 @@ def test_trees_of_places_do_not_look_at_alpha(packing):
         index = topk.create("ri-tree-paper", replace(workload.catalogue, alpha=alpha), packing=packing)
         for id in range(2500, 2600):
             index.add(id, [(0, "=", 1.0, 1.0)], (30.0 + id % 7, -100.0), float(alpha[id - 2500]))
-        leaves.append({id: int(index._tree.home[row]) for id, row in index._store.row_of.items()})
+        leaves.append({id: int(index._tree.home[row]) for id, row in index.store.row_of.items()})
     assert leaves[0] == leaves[1]
 
 

@@ -202,7 +202,7 @@ def test_rows_below_p_nodes_are_those_whose_path_goes_through_one():
     tree, count = index._tree, int(index._tree.meta[PNODES])
     for chosen in (np.arange(0), np.arange(count), np.arange(count)[::7], np.array([count // 2])):
         expected = []
-        for row in sorted(index._store.row_of.values()):
+        for row in sorted(index.store.row_of.values()):
             p = int(tree.bucket[tree.home[row]].pnode)
             while p >= 0 and p not in chosen:
                 p = int(tree.bucket[tree.pnode[p].owner].pnode)

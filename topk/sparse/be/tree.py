@@ -121,13 +121,13 @@ class BETree(SparseIndex):
         knobs = np.array([size, alpha, beta, self.rigid, usual_bound, ranked > 0], np.float64)
         self._cutting = tuple(asked or None for asked in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
         shared = 1 << (max(int(slots) or self.dimensions, 1) - 1).bit_length()
-        domain = domains(self._store.rows, self.dimensions)
-        reference = usual_weights(self._store.rows, self.dimensions)
-        self._codes = Codes(self._store, self._live())
+        domain = domains(self.store.rows, self.dimensions)
+        reference = usual_weights(self.store.rows, self.dimensions)
+        self._codes = Codes(self.store, self._live())
         self._tree = allocate(knobs, shared, domain, reference, self._codes.at, self._scoring)
         if batch:
             # All rows in the root's l-node, then one cascade of partitioning and clustering.
-            self._tree.knobs[CAPACITY] = max(self._store.used, 1)
+            self._tree.knobs[CAPACITY] = max(self.store.used, 1)
             self._insert_all(self._live())
             self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = size
             if self._tree.node[0].count > size:
@@ -143,20 +143,20 @@ class BETree(SparseIndex):
         self._tree = self._tree._replace(scoring=self._scoring)
 
     def _live(self) -> Ints:
-        return np.flatnonzero(self._store.rows.length[: self._store.used] >= 0)
+        return np.flatnonzero(self.store.rows.length[: self.store.used] >= 0)
 
     def lay_out(self) -> None:
         """Put the nodes and the packed copies into the order of a search."""
         self._tree = in_visiting_order(self._tree)
         entries, listed = self._tree.entries, members(self._tree)
-        self._codes = Codes(self._store, entries[listed, ROW].astype(np.int64))
+        self._codes = Codes(self.store, entries[listed, ROW].astype(np.int64))
         self._tree = self._tree._replace(at=self._codes.at)
         entries[listed, BLOCK] = self._codes.at[entries[listed, ROW]]
 
     # ---- updates ----------------------------------------------------------------------------------------
 
     def _insert_all(self, which: np.ndarray) -> None:
-        rows, done = self._store.rows, 0
+        rows, done = self.store.rows, 0
         while True:
             done, needed = insert_rows(self._tree, rows, which, done, *self._cutting)
             if needed >= 0:
@@ -167,29 +167,29 @@ class BETree(SparseIndex):
             else:
                 return
 
-    def _insert(self, row: int) -> None:
+    def insert(self, row: int) -> None:
         if row >= len(self._tree.home):
-            self._tree = self._tree._replace(home=fitted(self._tree.home, len(self._store.rows.ids), -1))
+            self._tree = self._tree._replace(home=fitted(self._tree.home, len(self.store.rows.ids), -1))
         self._codes.add(row)
         self._tree = self._tree._replace(at=self._codes.at)
         self._insert_all(np.array([row]))
         if self._codes.mostly_waste:
             self.lay_out()
 
-    def _delete(self, row: int) -> None:
+    def delete(self, row: int) -> None:
         self._take_out(row)
         self._codes.remove(row)
 
     def _take_out(self, row: int) -> None:
         # Merging may move up to a capacity of rows into a new run.
         self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[CAPACITY]) + 64)
-        delete_row(self._tree, self._store.rows, row)
+        delete_row(self._tree, self.store.rows, row)
 
     # ---- queries ----------------------------------------------------------------------------------------
 
-    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+    def search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch.first and self._window > 0
-        rows, packed, columns = self._store.rows, self._codes.packed, columns_of(event)
+        rows, packed, columns = self.store.rows, self._codes.packed, columns_of(event)
         prune = self.prunes and k < len(self)  # where all matches are wanted bounds would be read in vain
         return match(self._tree, rows, packed, columns, self._extra(event), scratch.workspace, k, prune, learn)
 
@@ -247,7 +247,7 @@ class BETree(SparseIndex):
         while (now := int(through.sum())) > before:  # one level deeper at a time
             before = now
             through[:count] |= through[above]
-        rows = np.sort(np.fromiter(self._store.row_of.values(), np.int64, len(self._store.row_of)))
+        rows = np.sort(np.fromiter(self.store.row_of.values(), np.int64, len(self.store.row_of)))
         return rows[through[t.bucket.pnode[t.home[rows]]]]
 
     @property
@@ -255,12 +255,12 @@ class BETree(SparseIndex):
         return self._codes.nbytes + sum(int(column.nbytes) for column in self._tree if isinstance(column, np.ndarray))
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()
         self._codes.check()
         assert self._tree.meta[WORK] == 0, "no bucket waits for a split"
         assert self._tree.meta[HASHED] <= len(self._tree.keys), "the hash table has room"
         assert bool(self._tree.knobs[RIGID]) == self.rigid, "cutting is as the class says"
-        check_tree(self._tree, self._store)
+        check_tree(self._tree, self.store)
 
 
 def domains(rows: Rows, dimensions: int) -> Floats:

@@ -1,0 +1,175 @@
+"""The answer that a page and the terminal begin with: sentences made from effects, the metrics asked about, pictures.
+
+What is asked is in the experiment's `asks`; without it, what usually matters where this was swept or happened.
+A study of approximate covering has sentences of its own (study_words), and a search for the highest rate too (told).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.report import words
+from analysis.report.effects import Effects, varied
+from analysis.report.numbers import number_text
+from analysis.report.study import Case
+from analysis.report.study_pictures import pictures as study_pictures
+from analysis.report.study_words import by_size, overall, sensitivity_sentence
+from analysis.report.told import Told
+from analysis.spark.metrics import CATALOGUE, metric
+
+MOST = 6  # metrics that answer
+MOST_PANELS = 3  # metrics in one picture
+MOST_ROWS = 14  # settings in a picture that has one row each
+RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in pictures
+FULL = 1.0  # from this load on, a queue grows for as long as events come
+USUAL = ("entries", "control_messages", "event_messages", "check_time", "latency_p99", "convergence_p95")
+# What is asked about without being told: the first line that has happened, or was swept.
+USUAL_IF_HAPPENED = (
+    (
+        "switchovers",
+        ("delivery_ratio", "unavoidable_share", "spare_share", "outage_mean", "switchover_mean", "switchover_messages"),
+    ),
+    (
+        "failures",
+        ("delivery_ratio", "unavoidable_share", "spare_share", "outage_mean", "repair_mean", "control_messages"),
+    ),
+    (
+        "messages_per_event",
+        ("messages_per_event", "last_winner_mean", "brokers_visited", "entries", "control_messages"),
+    ),
+)
+USUAL_IF_SWEPT = (
+    (RATE, ("latency_p99", "latency_p50", "event_load")),
+    ("matching.method", ("event_rate_held", "latency_p99", "latency_p50", "waiting_mean")),
+    ("overlay.", ("entries", "control_messages", "event_messages", "hops", "latency_p99")),
+)
+OF_A_STUDY = ("control_messages", "entries", "check_time", "probes_per_check", "convergence_p95", "recall")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to say, which columns come first, and what to draw; see report.js for the kinds of pictures."""
+
+    sentences: tuple[words.Sentence, ...]
+    metrics: tuple[str, ...]
+    pictures: tuple[Mapping[str, Any], ...] = ()
+
+
+def asked(effects: Effects, wanted: Sequence[str] = (), cases: Sequence[Case] = ()) -> tuple[str, ...]:
+    """The metrics that answer, those that are known."""
+    summary = effects.summary
+    swept = [key for factor in effects.factors for key in factor.keys]
+    usual = [
+        *([OF_A_STUDY] if cases else []),
+        *(names for name, names in USUAL_IF_HAPPENED if summary.happened(name)),
+        *(names for start, names in USUAL_IF_SWEPT if any(key.startswith(start) for key in swept)),
+        USUAL,
+    ]
+    names = [metric(name).name for name in wanted] or usual[0]
+    return tuple(name for name in names if summary.means(name))[:MOST] or tuple(
+        name for name in USUAL if summary.means(name)
+    )
+
+
+def answer(
+    effects: Effects, told: Told | None = None, cases: Sequence[Case] = (), wanted: Sequence[str] = ()
+) -> Answer:
+    told, metrics = told or Told(), asked(effects, wanted, cases)
+    if told.held is not None:
+        texts = list(told.held.sentences)
+    elif cases:
+        texts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]
+    else:
+        texts = []
+    found = [words.Sentence(text) for text in texts] or words.sentences(effects, metrics)
+    for loss in told.losses[:1]:
+        if effects.summary.happened("failures"):
+            several = len(told.losses) > 1 and loss.run in effects.summary.point_of
+            setting = effects.title(effects.summary.point_of[loss.run]) if several else ""
+            found.append(words.Sentence(loss.where(setting)))
+    return Answer(tuple(s for s in found if s.text), metrics, tuple(_pictures(effects, told, cases, metrics)))
+
+
+# ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pictures(
+    effects: Effects, told: Told, cases: Sequence[Case], metrics: Sequence[str]
+) -> Sequence[Mapping[str, Any]]:
+    if cases:
+        return study_pictures(cases)
+    lost = _lost_over_time(effects, told)
+    by_rate = [factor for factor in effects.factors if factor.keys == (RATE,) and len(factor.levels) > 2]
+    if told.held is not None or by_rate:
+        return _curves(effects, told)
+    return [*lost, *drawn(effects, differing(effects, metrics)[: MOST_PANELS - len(lost)])]
+
+
+def differing(effects: Effects, metrics: Sequence[str]) -> list[str]:
+    """The metrics in which settings differ, without those that repeat another's numbers."""
+    found: dict[tuple[str, ...], str] = {}
+    for name in varied(effects, metrics):
+        means = [effects.summary.mean(point, name) for point in effects.summary.order]
+        shown = tuple(number_text(mean, CATALOGUE[name].unit) for mean in means)
+        if len(set(shown)) > 1:
+            found.setdefault(shown, name)
+    return list(found.values())
+
+
+def drawn(effects: Effects, metrics: Sequence[str]) -> list[Mapping[str, Any]]:
+    """A picture per metric: a row per setting if there are few, else lines along the factor with most levels."""
+    of: dict[str, Any] = {"kind": "rows"}
+    number = next((factor for factor in effects.factors if factor.numbers and len(factor.levels) > 2), None)
+    if number is not None or len(effects.summary.order) > MOST_ROWS:
+        along = number or max(effects.factors, key=lambda factor: len(factor.levels))
+        of = {"kind": "lines", "key": along.title}
+    return [{**of, "metrics": [name], "title": CATALOGUE[name].title} for name in metrics]
+
+
+def _curves(effects: Effects, told: Told) -> list[Mapping[str, Any]]:
+    """Latency and load against the rate in events per second; pictures with the same title share a place."""
+    held = told.held
+    limits = [] if held is None else [{"y": held.limit, "name": f"limit {number_text(held.limit, 'ms')} ms"}]
+    full = [{"y": FULL, "name": "as much work as time"}]
+    latencies = [("latency_p99",), ("latency_p50",)] if len(effects.factors) > 1 else [("latency_p99", "latency_p50")]
+    key = next((factor.title for factor in effects.factors if RATE in factor.keys), "")
+    shared = {"kind": "curve", "key": key, "per": SECOND, "x": "events per second"}
+    found: list[Mapping[str, Any]] = [
+        {**shared, "title": "Latency against the rate", "case": CATALOGUE[names[0]].title, "metrics": list(names),
+         "y": "ms", "marks": limits}
+        for names in latencies
+    ]  # fmt: skip
+    load = {"title": "Load of the busiest broker against the rate", "case": CATALOGUE["event_load"].title}
+    return [*found, {**shared, **load, "metrics": ["event_load"], "y": "work ÷ time", "marks": full}] if key else []
+
+
+def _lost_over_time(effects: Effects, told: Told) -> list[Mapping[str, Any]]:
+    if not effects.summary.happened("failures"):
+        return []
+    known = [loss for loss in told.losses if loss.run in effects.summary.point_of]
+    titles = [effects.title(effects.summary.point_of[loss.run]) for loss in known]
+    rows = _alike_as_one([loss.rows(title) for loss, title in zip(known, titles, strict=True)])
+    picture = {
+        "kind": "times",
+        "title": "Share of the deliveries lost, by time of publication",
+        "y": "share lost",
+        "unit": "share",
+        "rows": rows,
+        "marks": [mark for loss in known[:1] for mark in loss.marks],
+    }
+    return [picture] if rows else []
+
+
+def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of all lines; lines with the same values become one line with all their names."""
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    for line in lines:
+        found.setdefault(json.dumps([(row["x"], row["y"]) for row in line]), []).append(line)
+    return [
+        {**row, "series": " = ".join(other[0]["series"] for other in same)}
+        for same in found.values()
+        for row in same[0]
+    ]

@@ -1,0 +1,212 @@
+"""What a sweep varies: its factors, the levels of each, and which level is compared with which.
+
+A factor is a swept key, or several keys that are varied together only (the cases of an experiment, tables as values):
+keys are of one factor if not every combination of their values was run. Two settings may be compared if they differ in
+one factor alone. In it, a level is compared with the one it differs least from, so that a comparison says what one
+choice changes: lazy against active covering, exact against ε = 0.1. Simple routing is where this starts, else exact
+covering. Settings of a search for covers do not apply to a strategy without one, and hardly count as a difference.
+
+A key that a setting lacks has no effect there, or its default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from analysis.report.numbers import value_text
+from analysis.report.summary import (
+    Summary,
+    approximation,
+    is_covering,
+    is_exact,
+    is_flooding,
+    is_plain_covering,
+    is_simple,
+)
+
+STRATEGY, EPSILON, METHOD = "routing.strategy", "covering.epsilon", "covering.method"
+SEARCH = ("covering.", "routing.mode")  # what these keys set, only a search for covers heeds
+# Whether recall is measured changes no result.
+ABOUT_NOTHING = {"covering.recall"}
+NESTED = 0.25  # as a difference: a key that does not apply on one of the two sides
+ONE = 1.1 + 3 * NESTED  # two levels that differ by no more differ in one choice
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Levels are in table order; a level is the JSON of the values of the factor's keys."""
+
+    keys: tuple[str, ...]
+    levels: tuple[str, ...]
+    names: Mapping[str, str]  # each level in words
+    base: Mapping[str, str]  # each level but the first one → the level that it is compared with
+    apart: Mapping[str, float]  # how many choices it differs in from that
+    of: Mapping[str, str]  # the level of each point
+
+    @property
+    def title(self) -> str:
+        """routing; or the swept key's own name: subscriptions."""
+        sections = {key.partition(".")[0] for key in self.keys}
+        if sections <= {"routing", "covering"} and len(self.keys) > 1:
+            return "routing"
+        return ", ".join(_short(key) for key in self.keys)
+
+    @property
+    def routes(self) -> bool:
+        """Whether its levels are ways to route, so that their names say enough."""
+        return bool({STRATEGY, EPSILON, METHOD} & {*self.keys})
+
+    @property
+    def numbers(self) -> list[float]:
+        """The levels as numbers, if all are."""
+        values = [json.loads(level).get(self.keys[0]) for level in self.levels]
+        is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        return [float(value) for value in values] if len(self.keys) == 1 and is_number else []
+
+
+def factors_of(summary: Summary) -> list[Factor]:
+    """The factors with more than one level, routing first, then those with most levels."""
+    points = {point: _values(point) for point in summary.order}
+    keys = [key for key in dict.fromkeys(key for of in points.values() for key in of) if key not in ABOUT_NOTHING]
+    varied = [key for key in keys if len({json.dumps(of.get(key)) for of in points.values()}) > 1]
+    found = [_factor(summary, tuple(group), points) for group in _together(varied, list(points.values()))]
+    routing_first = sorted(found, key=lambda f: (not f.keys[0].startswith(("routing.", "covering.")), -len(f.levels)))
+    return routing_first
+
+
+def against_first(title: str, of: Mapping[str, str], names: Mapping[str, str]) -> Factor:
+    """A factor whose levels are all compared with the first: results that are compared, values of one key."""
+    levels = list(dict.fromkeys(of.values()))
+    others = levels[1:]
+    return Factor((title,), tuple(levels), names, dict.fromkeys(others, levels[0]), dict.fromkeys(others, 1.0), of)
+
+
+def _values(point: str) -> dict[str, Any]:
+    return dict(json.loads(point))
+
+
+def _together(keys: Sequence[str], points: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The keys in groups; those of different groups were combined in every way."""
+    groups = [[key] for key in keys]
+    for one, other in combinations(keys, 2):
+        pairs = {(json.dumps(of.get(one)), json.dumps(of.get(other))) for of in points}
+        if len(pairs) < len({pair[0] for pair in pairs}) * len({pair[1] for pair in pairs}):
+            mine, its = (next(group for group in groups if key in group) for key in (one, other))
+            if mine is not its:
+                mine += its
+                groups.remove(its)
+    return groups
+
+
+def _factor(summary: Summary, keys: tuple[str, ...], points: Mapping[str, Mapping[str, Any]]) -> Factor:
+    of = {
+        point: json.dumps({key: values[key] for key in sorted(keys) if key in values})
+        for point, values in points.items()
+    }
+    levels = list(dict.fromkeys(of.values()))
+    first = {level: next(point for point in of if of[point] == level) for level in levels}
+    labels = {level: summary.labels(first[level]) for level in levels}
+    if all(len(json.loads(level)) == 1 for level in levels) and len(keys) == 1:
+        levels.sort(key=lambda level: _order(json.loads(level)[keys[0]]))
+    base, apart = _compared(levels, labels)
+    names = _distinct({level: _name(level, labels[level], keys) for level in levels})
+    return Factor(keys, tuple(levels), names, base, apart, of)
+
+
+def _order(value: Any) -> tuple[bool, float]:
+    """Numbers by size; anything else stays as it was."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return not is_number, float(value) if is_number else 0.0
+
+
+def _compared(
+    levels: Sequence[str], labels: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, str], dict[str, float]]:
+    """Each level's base: a tree in which every level hangs on the one that it differs least from."""
+
+    def rank(level: str) -> tuple[bool, bool, bool, int, int]:
+        have = labels[level]
+        covers = not (is_plain_covering(have) and is_exact(have))
+        return not is_simple(have), covers, is_flooding(have), len(json.loads(level)), levels.index(level)
+
+    first, *others = sorted(levels, key=rank) if len({rank(level)[:3] for level in levels}) > 1 else list(levels)
+    placed, base, apart = [first], {}, {}
+    while others:
+        options = [
+            (_distance(new, old, labels), others.index(new), placed.index(old)) for new in others for old in placed
+        ]
+        distance, new, old = min(options)
+        base[others[new]], apart[others[new]] = placed[old], distance
+        placed.append(others.pop(new))
+    return base, apart
+
+
+def _distance(one: str, other: str, labels: Mapping[str, Mapping[str, Any]]) -> float:
+    """In how many choices two levels differ; how covers are searched is one choice, whatever its keys."""
+    a, b = ({**_defaults(labels[level]), **json.loads(level)} for level in (one, other))
+    keys = {key for key in {*a, *b} if a.get(key) != b.get(key)}
+    choices = {"covering." if key.startswith("covering.") else key for key in keys}
+    both_search = is_covering(labels[one]) and is_covering(labels[other])
+    nearly = 0.001 * len(keys)  # of several that differ in one choice, the one with most keys alike
+    return nearly + sum(NESTED if choice.startswith(SEARCH) and not both_search else 1.0 for choice in choices)
+
+
+def _defaults(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """What a search for covers has where nothing was set."""
+    return {"routing.mode": labels["mode"], METHOD: labels["method"]} if is_covering(labels) else {}
+
+
+# ── names ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _name(level: str, labels: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """exact covering, mode active; covering, ε = 0.1; star; 500."""
+    values = json.loads(level)
+    if not {STRATEGY, EPSILON, METHOD} & {*keys}:  # see Factor.routes
+        texts = [_said(key, value, len(keys) > 1) for key, value in values.items()]
+        return ", ".join(texts) or f"no {_short(keys[0])}"
+    strategy = str(labels["strategy"])
+    words = [strategy if is_covering(labels) or is_flooding(labels) else f"{strategy} routing"]
+    if is_covering(labels):
+        searched = any(key.startswith("covering.") for key in keys)
+        if searched and is_exact(labels) and is_plain_covering(labels):
+            words = [f"exact {strategy}"]
+        elif limit := approximation(labels):
+            words.append(limit)
+    words += [_said(key, value, True) for key, value in values.items() if key not in {STRATEGY, EPSILON, METHOD}]
+    return ", ".join(words)
+
+
+def _short(key: str) -> str:
+    """subscriptions, publish rate; overlay kind, for there are other kinds too."""
+    section, _, name = key.rpartition(".")
+    return f"{section} {name}" if name in {"kind", "method", "file"} else name.replace("_", " ")
+
+
+def _said(key: str, value: Any, with_key: bool) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(_said(name, item, False) for name, item in value.items())
+    text = value_text(value)
+    is_word = isinstance(value, str)
+    return f"{_short(key)} {text}" if with_key or not is_word else text
+
+
+def _distinct(names: dict[str, str]) -> dict[str, str]:
+    """Names that two levels share get the method of their search, else everything that was set."""
+    twice = {name for name in names.values() if list(names.values()).count(name) > 1}
+    with_method = {
+        level: f"{name} ({json.loads(level)[METHOD]})" if name in twice and METHOD in json.loads(level) else name
+        for level, name in names.items()
+    }
+    if len(set(with_method.values())) == len(names):
+        return with_method
+    return {
+        level: name
+        if list(with_method.values()).count(name) == 1
+        else f"{name} ({', '.join(f'{key} = {value_text(value)}' for key, value in json.loads(level).items())})"
+        for level, name in with_method.items()
+    }

@@ -1,0 +1,182 @@
+"""Charts for a paper: one file per chart and format, at column width, with readable type; no browser, no network.
+
+A chart per metric that answers and differs: a row per setting with its 95 % interval, or lines along a swept number.
+The captions beside them say what is shown, how many seeds, and which settings are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from analysis.report.answer import differing
+from analysis.report.effects import NOT_OF_FLOODING, Effects
+from analysis.report.facts import facts
+from analysis.report.numbers import number_text, value_text
+from analysis.report.page import begin
+from analysis.report.page_data import bounded
+from analysis.report.summary import Summary, is_flooding
+from analysis.report.words import title
+from analysis.spark.metrics import CATALOGUE, metric
+from broker.trace.disk import CURE, writing
+from coverlay import CoverlayError, quoted
+
+FORMATS = ("pdf", "svg", "png", "csv")
+# A drawing's unit is a point, as in PDF; SVG files say so, and PNG files have PPI pixels per inch.
+INCH = 72.0
+POINTS = {"in": INCH, "cm": INCH / 2.54, "mm": INCH / 25.4, "pt": 1.0}
+PPI = 300
+TYPE = 7  # points
+ROW, HEIGHT = 13, 115  # points per setting; of a chart with lines
+NARROWEST, WIDEST = 1.0, 20.0  # inches
+# Told apart in print and by readers who see few colours (Okabe and Ito).
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999"]
+FAR = 100.0  # from this ratio on, a logarithmic scale
+
+
+def points(width: str) -> float:
+    """3.3in, 84mm, 8.4cm or 240pt in points."""
+    found = re.fullmatch(r"([\d.]+) *(in|cm|mm|pt)", width)
+    size = float(found[1]) * POINTS[found[2]] if found and found[1].count(".") < 2 else 0.0
+    if not NARROWEST <= size / INCH <= WIDEST:
+        raise CoverlayError(
+            f"width is {quoted(width)}; give a number with in, cm, mm or pt, from {NARROWEST:g} to {WIDEST:g} inches"
+        )
+    return size
+
+
+def write_figures(
+    summary: Summary, folder: Path, formats: Sequence[str] = FORMATS, width: str = "3.3in", metrics: Sequence[str] = ()
+) -> list[Path]:
+    """Write every chart in every format, and captions.txt; returns the paths."""
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown or not formats:
+        raise CoverlayError(f"format {quoted(', '.join(unknown))} is not one of {', '.join(FORMATS)}")
+    size = points(width)
+    begun = begin(summary)
+    effects = begun.effects
+    wanted = [metric(name).name for name in metrics] or differing(effects, begun.answer.metrics)
+    charts = {name: _data(effects, name) for name in wanted}
+    charts = {name: data for name, data in charts.items() if len(data)}
+    if not charts:
+        raise CoverlayError(f"nothing to draw: no metric that answers differs between the settings of {summary.out}")
+    found = []
+    with writing(folder, f"what was written before is kept: {CURE}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in charts.items():
+            spec = _chart(effects, name, data, size)
+            for kind in formats:
+                path = folder / f"{name.replace('_', '-')}.{kind}"
+                _write(path, kind, spec, data)
+                found.append(path)
+        captions = folder / "captions.txt"
+        captions.write_text("\n\n".join(_caption(effects, name) for name in charts) + "\n", encoding="utf-8")
+    return [*found, captions]
+
+
+def _data(effects: Effects, name: str) -> pd.DataFrame:
+    """A row per setting: its name, its level of the swept number, mean and interval."""
+    summary, along = effects.summary, _along(effects)
+    rows = []
+    for point in summary.order:
+        value = bounded(summary.value(point, name), name)
+        if value["mean"] != value["mean"] or (name in NOT_OF_FLOODING and is_flooding(summary.labels(point))):
+            continue
+        x = json.loads(along.of[point])[along.keys[0]] if along else None
+        row = {"setting": effects.title(point), "series": effects.title(point, along) if along else "", "x": x}
+        rows.append({**row, **value, "text": number_text(value["mean"], CATALOGUE[name].unit)})
+    return pd.DataFrame(rows)
+
+
+def _along(effects: Effects) -> Any:
+    """The swept number with most values, for lines; None for a row per setting."""
+    numbers = [factor for factor in effects.factors if len(factor.numbers) > 2]
+    return max(numbers, key=lambda factor: len(factor.levels), default=None)
+
+
+def _chart(effects: Effects, name: str, data: pd.DataFrame, width: float) -> dict[str, Any]:
+    unit, along = CATALOGUE[name].unit, _along(effects)
+    positive = data["mean"].min() > 0
+    scale = "log" if positive and unit != "share" and data["mean"].max() > FAR * data["mean"].min() else "linear"
+    label = title(name) if unit in title(name) or unit == "share" else f"{title(name)}, {unit}"
+    quantity = {
+        "title": label,
+        "axis": alt.Axis(format="%" if unit == "share" else "~s", tickCount=4, grid=True),
+    }
+    how = alt.Scale(type="log", nice=True) if scale == "log" else alt.Scale(zero=True, nice=True)
+    floor = data["mean"].min() / 10
+    shown = data.assign(low=data["low"].clip(lower=floor)) if scale == "log" and data["low"].notna().any() else data
+    base = alt.Chart(shown)
+    if along is None:
+        y = alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=0.5 * width, ticks=False, domain=False))
+        x = alt.X("mean:Q", scale=how, **quantity)
+        layers = [base.mark_point(filled=True, size=16, color=COLOURS[0]).encode(x=x, y=y)]
+        if shown["low"].notna().any():
+            layers.insert(0, base.mark_rule(color=COLOURS[0]).encode(x=alt.X("low:Q", **quantity), x2="high:Q", y=y))
+        height = ROW * len(shown)
+    else:
+        several = shown["series"].nunique() > 1
+        legend = alt.Legend(orient="top", columns=1, labelLimit=width)
+        named = alt.Color("series:N", sort=None, title=None, scale=alt.Scale(range=COLOURS), legend=legend)
+        colour = named if several else alt.value(COLOURS[0])
+        dash = alt.StrokeDash("series:N", sort=None, legend=None) if several else alt.value([1, 0])
+        x = alt.X("x:Q", title=along.title, axis=alt.Axis(tickCount=4, grid=False, format="~s"))
+        line = base.encode(x=x, y=alt.Y("mean:Q", scale=how, **quantity), color=colour)
+        layers = [line.mark_line(strokeWidth=1).encode(strokeDash=dash), line.mark_point(filled=True, size=12)]
+        if shown["low"].notna().any():
+            layers.insert(0, base.mark_rule().encode(x=x, y=alt.Y("low:Q", **quantity), y2="high:Q", color=colour))
+        height = HEIGHT
+    chart = alt.layer(*layers).properties(
+        width=width, height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+    fonts = {"labelFontSize": TYPE, "titleFontSize": TYPE, "titleFontWeight": "normal"}
+    found: dict[str, Any] = (
+        chart.configure(font="Arial, Helvetica, sans-serif", background="white", padding=2)
+        .configure_view(stroke=None)
+        .configure_axis(**fonts, labelOverlap="greedy")
+        .configure_legend(**fonts, symbolSize=20)
+        .to_dict()
+    )
+    return found
+
+
+def _write(path: Path, kind: str, spec: dict[str, Any], data: pd.DataFrame) -> None:
+    import vl_convert
+
+    version = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+    if kind == "csv":
+        data.drop(columns=["series", "text"]).dropna(axis=1, how="all").to_csv(path, index=False)
+    elif kind == "svg":
+        drawing = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        path.write_text(re.sub(r' (width|height)="([\d.]+)"', r' \1="\2pt"', drawing, count=2), encoding="utf-8")
+    elif kind == "pdf":
+        path.write_bytes(vl_convert.vegalite_to_pdf(spec, vl_version=version))
+    else:
+        path.write_bytes(vl_convert.vegalite_to_png(spec, vl_version=version, ppi=PPI))
+
+
+def _caption(effects: Effects, name: str) -> str:
+    """What a chart shows: metric, seeds, intervals, settings."""
+    summary, known = effects.summary, CATALOGUE[name]
+    seeds = sorted({int(seed) for seed in summary.runs["seed"]})
+    several = len(seeds) > 1
+    means = (
+        f"Means over {len(seeds)} seeds ({', '.join(map(str, seeds))}) with 95 % t-intervals" if several else "One seed"
+    )
+    varied = "; ".join(f"{factor.title}: {', '.join(_levels(factor))}" for factor in effects.factors)
+    none = (
+        " Flooding keeps no tables and is left out."
+        if name in NOT_OF_FLOODING and any(is_flooding(summary.labels(point)) for point in summary.order)
+        else ""
+    )
+    return f"{name}: {known.definition} {means}. {facts(summary)}. Varied: {varied or 'nothing'}.{none}"
+
+
+def _levels(factor: Any) -> list[str]:
+    return [value_text(number) for number in factor.numbers] or [factor.names[level] for level in factor.levels]

@@ -1,0 +1,276 @@
+"""Effects in words: one sentence per comparison, and which level of a factor is best, by which criterion.
+
+A sentence keeps the effects that it was made from, so that it can be checked against the results, number by number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.report.effects import CHANCE, EQUAL, MORE_IS_BETTER, Best, Effect, Effects, Paired, varied
+from analysis.report.factors import ONE, Factor
+from analysis.report.numbers import duration_text, number_text
+from analysis.spark.metrics import CATALOGUE
+
+MOST_COMPARISONS = 12  # of one factor; more are a table
+MOST_NAMES = 4
+TIMES = 3.0  # from here on a factor is easier to read than a percentage
+SAME = 0.02  # relative: what lies between two ends is mentioned if it exceeds both by more
+
+
+@dataclass(frozen=True)
+class Sentence:
+    text: str
+    of: tuple[Effect | Best, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def sentences(effects: Effects, metrics: Sequence[str]) -> list[Sentence]:
+    """What every factor does to these metrics, and its best levels."""
+    found: list[Sentence] = []
+    for factor in effects.factors:
+        compared = comparisons(factor)
+        if factor.numbers:
+            found.append(_from_to(effects, factor, metrics))
+        elif len(compared) <= MOST_COMPARISONS:
+            found += [_compared(effects, factor, base, level, metrics) for base, level in compared]
+        if not factor.numbers and len(factor.levels) > 2:
+            found += _best(effects, factor, metrics)
+    if len(effects.summary.order) == 1:
+        found.append(_single(effects, metrics))
+    return [sentence for sentence in found if sentence.text]
+
+
+def comparisons(factor: Factor) -> list[tuple[str, str]]:
+    """(base, level) of the levels that differ from their base in one choice."""
+    return [(base, level) for level, base in factor.base.items() if factor.apart[level] <= ONE]
+
+
+_PER_MS = {"ms": 1.0, "µs": 0.001}
+
+
+def with_unit(number: float, metric: str) -> str:
+    """A metric with its unit: 49 ms, 12.3 %; without it where the title says what is counted."""
+    unit = CATALOGUE[metric].unit
+    if unit in _PER_MS:
+        return duration_text(number * _PER_MS[unit])
+    text = number_text(number, unit)
+    named = unit in {"share", "ratio", "0..1"} or unit in CATALOGUE[metric].title.replace("-", " ").split()
+    return text if named else f"{text} {unit.removesuffix('s') if text == '1' else unit}"
+
+
+# ── comparisons ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _compared(effects: Effects, factor: Factor, base: str, level: str, metrics: Sequence[str]) -> Sentence:
+    return _sentence(effects, _capital(head(factor, base, level)), factor, base, level, metrics)
+
+
+def head(factor: Factor, base: str, level: str) -> str:
+    """exact covering against simple routing; state lost against kept."""
+    words = f"{factor.names[level]} against {factor.names[base]}"
+    return words if factor.routes or words.startswith(factor.title) else f"{factor.title} {words}"
+
+
+def _from_to(effects: Effects, factor: Factor, metrics: Sequence[str]) -> Sentence:
+    """A swept number, from its smallest to its largest value."""
+    low, high = factor.levels[0], factor.levels[-1]
+    values = [number_text(json.loads(level)[factor.keys[0]], "") for level in (low, high)]
+    return _sentence(effects, f"{_capital(factor.title)} {values[0]} → {values[1]}", factor, low, high, metrics)
+
+
+def _sentence(effects: Effects, start: str, factor: Factor, base: str, level: str, metrics: Sequence[str]) -> Sentence:
+    """The metrics that differ, then those that may by chance, then the ties."""
+    known = [effect for metric in metrics if (effect := effects.compare(factor, base, level, metric)) is not None]
+    told = [e for e in known if e.verdict not in (CHANCE, EQUAL)]
+    chance = [e for e in known if e.verdict == CHANCE]
+    equal = [title(e.metric) for e in known if e.verdict == EQUAL]
+    words = [_listed(effects, told)] if told else []
+    if chance:
+        words.append(f"no more than chance: {_listed(effects, chance)}")
+    if equal:
+        words.append(f"{'equal with every seed' if not words else 'equal'}: {', '.join(equal)}")
+    return Sentence(f"{start}: {'; '.join(words)}." if words else "", tuple(known))
+
+
+def _listed(effects: Effects, some: Sequence[Effect]) -> str:
+    """Metrics that change from the same to the same by the same are named together."""
+    titles: dict[str, list[str]] = {}
+    for effect in some:
+        titles.setdefault(in_words(effects, effect), []).append(title(effect.metric))
+    return ", ".join(f"{' and '.join(names)} {words}" for words, names in titles.items())
+
+
+def title(metric: str) -> str:
+    """A metric's title without a comma: latency p99."""
+    name = CATALOGUE[metric].title
+    for long, short in _SHORTER.items():
+        name = name.replace(long, short)
+    return name
+
+
+_SHORTER = {", 99th percentile": " p99", ", 95th percentile": " p95", ", median": " p50", ", mean": " mean", ", ": " "}
+
+
+def in_words(effects: Effects, effect: Effect) -> str:
+    """23,200 → 7,137 (−69.2 % ± 10.8); where there are other factors: −66.3 % (state kept) to −69.3 % (lost)."""
+    metric = effect.metric
+    if len(effect.parts) == 1:
+        part = effect.parts[0]
+        change = change_text(part, metric)
+        ends = f"{with_unit(part.base, metric)} → {with_unit(part.value, metric)}"
+        return f"{ends}{f' ({change})' if change else ''}{_between(effects, effect)}"
+    parts = effect.ordered()
+    texts = [_short_change(part, metric) for part in parts]
+    if len(set(texts)) == 1:
+        others = " and ".join(other.title for other in effects.factors if other is not effect.factor)
+        return f"{texts[0]} whatever the {others}"
+    low, high = (_where(effects, effect, texts, end) for end in (0, -1))
+    count = f", beyond chance in {effect.sure} of {len(parts)}" if 0 < effect.sure < len(parts) else ""
+    return f"{low} to {high}{count}"
+
+
+def _where(effects: Effects, effect: Effect, texts: Sequence[str], end: int) -> str:
+    """A change, and for which combination of the other factors if it is one only."""
+    if texts.count(texts[end]) > 1:
+        return texts[end]
+    return f"{texts[end]} ({effects.rest_in_words(effect.ordered()[end].rest, effect.factor)})"
+
+
+def change_text(part: Paired, metric: str) -> str:
+    """−69.2 % ± 10.8; +3.1 points ± 0.4; 5.3 times; empty from 0."""
+    half = part.half if part.half > 0 else 0.0
+    if CATALOGUE[metric].unit == "share":
+        return f"{_signed(100 * part.difference)} points" + (f" ± {100 * half:.1f}" if half else "")
+    if not part.base:
+        return ""
+    if part.base > 0 and part.value / part.base >= TIMES:
+        return f"{number_text(part.value / part.base, '')} times"
+    return f"{_signed(100 * part.change)} %" + (f" ± {100 * half / abs(part.base):.1f}" if half else "")
+
+
+def _short_change(part: Paired, metric: str) -> str:
+    """The change alone; both values where there is none."""
+    if part.verdict == EQUAL:
+        return "equal"
+    text = change_text(part, metric).partition(" ± ")[0]
+    return text or f"{with_unit(part.base, metric)} → {with_unit(part.value, metric)}"
+
+
+def _signed(number: float) -> str:
+    text = f"{abs(number):,.1f}"
+    return text if text == "0.0" else f"{'+' if number > 0 else '−'}{text}"
+
+
+def _between(effects: Effects, effect: Effect) -> str:
+    """What a swept number does between its ends, if it goes beyond both."""
+    factor = effect.factor
+    if not factor.numbers or len(factor.levels) < 3:
+        return ""
+    values = effects.values(effect.metric)
+    means = {factor.of[p]: float(np.nanmean(of)) for p, of in values.items() if not np.isnan(of).all()}
+    ends = means[effect.base], means[effect.level]
+    most, least = (choose(means, key=lambda level: means[level]) for choose in (max, min))
+    found = []
+    if means[most] > max(ends) + SAME * abs(max(ends)):
+        found.append(f"most at {factor.names[most]}: {with_unit(means[most], effect.metric)}")
+    if means[least] < min(ends) - SAME * abs(min(ends)):
+        found.append(f"least at {factor.names[least]}: {with_unit(means[least], effect.metric)}")
+    return f", {', '.join(found)}" if found else ""
+
+
+# ── the best ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sentence]:
+    """For each metric the best levels; where several share the first place, what the next metrics say about them."""
+    found: list[Sentence] = []
+    for metric in metrics:
+        best = effects.best(factor, metric)
+        if best is None and len(effects.factors) > 1 and varied(effects, [metric]):
+            others = " and ".join(other.title for other in effects.factors if other is not factor)
+            found.append(Sentence(f"{_superlative(metric)}: which {factor.title} has it depends on {others}."))
+        if best is None or not _tells(best):
+            continue
+        chain = [best]
+        for other in metrics if not any(sentence.of for sentence in found) else ():
+            next_one = effects.best(factor, other, chain[-1].levels) if len(chain[-1].levels) > 1 else None
+            if next_one is not None and len(next_one.levels) < len(next_one.among):
+                chain.append(next_one)
+        words = [best_in_words(best), *(f"of these, {_lower(best_in_words(other))}" for other in chain[1:])]
+        found.append(Sentence(f"{'; '.join(words)}.", tuple(chain)))
+    return found
+
+
+def _tells(best: Best) -> bool:
+    """Whether few share the first place, and somebody does not."""
+    return len(best.levels) <= min(MOST_NAMES, len(best.among) - 1)
+
+
+def best_in_words(best: Best) -> str:
+    """Fewest routing-table entries: exact covering, mode active = exact covering, mode prune (3,416)."""
+    names = [best.factor.names[level] for level in best.levels]
+    sign = " ≈ " if best.chance else " = "
+    low, high = (with_unit(number, best.metric) for number in (best.low, best.high))
+    numbers = low if low == high else f"{low} to {high}"
+    alike = ", not told apart by these seeds" if best.chance else ""
+    return f"{_superlative(best.metric)}: {sign.join(names)} ({numbers}{alike})"
+
+
+def _superlative(metric: str) -> str:
+    if metric in MORE_IS_BETTER:
+        return f"Highest {title(metric)}"
+    words = {"ms": "Shortest", "µs": "Shortest", "share": "Lowest", "ratio": "Lowest", "0..1": "Lowest"}
+    return f"{words.get(CATALOGUE[metric].unit, 'Fewest')} {title(metric)}"
+
+
+# ── one setting ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _single(effects: Effects, metrics: Sequence[str]) -> Sentence:
+    summary = effects.summary
+    means = {metric: summary.means(metric) for metric in metrics}
+    words = [f"{title(m)}: {with_unit(next(iter(of.values())), m)}" for m, of in means.items() if of]
+    return Sentence(_capital(f"{'; '.join(words)}.") if words else "")
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+# ── cards ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cards(effects: Effects, metrics: Sequence[str], most: int = 3) -> list[dict[str, Any]]:
+    """The first effect of every factor that is one, and the best level by the first metric that has any."""
+    found: list[dict[str, Any]] = []
+    for factor in effects.factors:
+        ends = [(factor.levels[0], factor.levels[-1])] if factor.numbers else comparisons(factor)
+        known = (effects.compare(factor, base, level, m) for m in metrics[:2] for base, level in ends)
+        effect = next((e for e in known if e is not None and e.verdict not in (CHANCE, EQUAL)), None)
+        if effect is not None:
+            text = f"{title(effect.metric)}: {head(factor, effect.base, effect.level)}"
+            found.append({"figure": _figure(effect), "text": text, "tone": "", "of": effect})
+    bests = (effects.best(f, m) for f in effects.factors if len(f.levels) > 2 and not f.numbers for m in metrics[:1])
+    best = next((b for b in bests if b is not None and _tells(b)), None)
+    if best is not None and best.low == best.high:
+        figure = with_unit(best.low, best.metric)
+        text = best_in_words(best).rpartition(" (")[0]
+        found.append({"figure": figure, "text": _lower(text), "tone": "", "of": best})
+    return found[:most]
+
+
+def _figure(effect: Effect) -> str:
+    texts = list(dict.fromkeys(_short_change(part, effect.metric) for part in effect.ordered()))
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"

@@ -1,0 +1,95 @@
+"""The table of settings that a sweep ends with: it fits the terminal, and no number is ever shortened.
+
+A column per factor and as many of the metrics that answer as fit, at most MOST; what is the same in every setting is a
+line above it. The names of settings may be broken into lines, numbers may not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from sim.cli.terminal import OUT, say
+
+NARROW = 100  # columns that a table takes at most, unless all are asked for
+MOST = 6  # metrics
+GAP = 2  # columns between two columns
+LEAST_NAME = 16  # columns to which the name of a setting is broken
+
+
+def print_settings(begun: Any, points: Sequence[str], wide: bool) -> None:
+    from analysis.report.shown_settings import left_out
+    from analysis.report.table import alike, answering, table, table_metrics
+
+    effects, metrics = begun.effects, begun.answer.metrics
+    every = table_metrics(effects.summary, metrics)
+    answers = answering(effects, metrics)[:MOST] or list(metrics[:MOST])
+    shown = table(effects, every if wide else answers, points)
+    names = sum(column.metric is None for column in shown.columns)
+    columns = list(range(len(shown.columns)))
+    limit = None if wide else min(OUT.width if sys.stdout.isatty() else NARROW, NARROW)
+    if limit is not None:
+        columns = _fitting(shown, names, limit)
+    if (same := alike(effects, metrics)) and not wide:
+        say(same)
+    _print(shown, names, columns, limit)
+    missing = len(every) - (len(columns) - names)
+    if left := left_out(effects.summary, points):
+        say(left)
+    more = f"{missing} more columns with --wide. " if missing > 0 else ""
+    say(
+        f"{more}In {effects.summary.out / 'results'}: summary.csv (per setting: metric, n, mean, low, high), "
+        "run_metrics.csv (per run), differences.csv (per setting and factor, paired)"
+    )
+
+
+def _header(title: str) -> list[str]:
+    """In two lines if it has several words, so that columns are as narrow as their numbers."""
+    words = title.split(" ")
+    cut = min(range(1, len(words)), key=lambda i: max(len(" ".join(words[:i])), len(" ".join(words[i:]))), default=0)
+    return [" ".join(words[:cut]), " ".join(words[cut:])] if cut else [title]
+
+
+def _width(shown: Any, column: int) -> int:
+    lines = [*_header(shown.headers[column]), *(row[column] for row in shown.rows)]
+    return max(map(len, lines))
+
+
+def _fitting(shown: Any, names: int, limit: int) -> list[int]:
+    """The columns of names, and the first metrics that fit beside them; at least one."""
+    wanted = [_width(shown, column) for column in range(names)]
+    least = sum(min(width, LEAST_NAME) + GAP for width in wanted)
+    # Whole names if most of the metrics fit beside them, else broken ones.
+    for room in (limit - sum(wanted) - GAP * names, limit - least):
+        columns = list(range(names))
+        for column in range(names, len(shown.columns)):
+            room -= _width(shown, column) + GAP
+            if room < -GAP and len(columns) > names:
+                break
+            columns.append(column)
+        if len(columns) == len(shown.columns):
+            break
+    return columns
+
+
+def _print(shown: Any, names: int, columns: Sequence[int], limit: int | None) -> None:
+    printed = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
+    numbers = sum(_width(shown, column) + GAP for column in columns[names:])
+    whole = sum(_width(shown, column) + GAP for column in range(names))
+    broken = limit is not None and whole + numbers > limit
+    room = max(LEAST_NAME, ((limit or 0) - numbers) // max(names, 1) - GAP)
+    for column in columns:
+        width = _width(shown, column)
+        printed.add_column(
+            "\n".join(_header(shown.headers[column])),
+            justify="right" if shown.columns[column].numeric else "left",
+            width=min(width, room) if column < names and broken else width,
+            overflow="fold",
+            no_wrap=column >= names,
+        )
+    for row in shown.rows:
+        printed.add_row(*(row[column].replace("[", "\\[") for column in columns))
+    OUT.print(printed, crop=False)

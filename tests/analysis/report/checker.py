@@ -1,0 +1,126 @@
+"""An independent reader of sentences: every number recomputed from the runs, seed by seed, in plain Python."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from statistics import fmean, stdev
+
+import pandas as pd
+
+from analysis.report.effects import Best, Effect
+from analysis.report.words import Sentence, with_unit
+
+# Student's t, two-sided 95 %, by degrees of freedom; from a printed table.
+T = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706}
+FLOODING_HAS_NO = {"entries", "reduction", "pruned", "convergence_p95", "control_messages"}
+MORE = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}
+
+
+def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence]) -> list[str]:
+    """What is wrong with the sentences; `runs` as in results/run_metrics.csv."""
+    table = Runs(runs)
+    found = []
+    for sentence in sentences:
+        for claim in sentence.of:
+            text = sentence.text
+            problems = table.effect(claim, text) if isinstance(claim, Effect) else table.best(claim, text)
+            found += [f"{problem}: {sentence}" for problem in problems]
+    return found
+
+
+class Runs:
+    def __init__(self, runs: pd.DataFrame) -> None:
+        self.points = {point: json.loads(point) for point in dict.fromkeys(runs["point"])}
+        self.rows = runs.to_dict("records")
+
+    def values(self, point: str, metric: str) -> dict[int, float]:
+        mine = [row for row in self.rows if row["point"] == point]
+        if metric in FLOODING_HAS_NO:
+            mine = [row for row in mine if row["sends_to"] != "nobody"]
+        return {row["seed"]: row[metric] for row in mine if row.get(metric, math.nan) == row.get(metric)}
+
+    def at(self, level: str, keys: Iterable[str]) -> dict[str, str]:
+        """The points at a level of a factor, by their other keys."""
+        wanted = json.loads(level)
+        return {
+            json.dumps({k: v for k, v in values.items() if k not in keys}, sort_keys=True): point
+            for point, values in self.points.items()
+            if {k: v for k, v in values.items() if k in keys} == wanted
+        }
+
+    def pairs(self, keys: Iterable[str], base: str, level: str, metric: str) -> list[list[tuple[float, float]]]:
+        """By combination of the other keys: both values with every common seed."""
+        ones, others = self.at(base, keys), self.at(level, keys)
+        found = []
+        for rest in ones.keys() & others.keys():
+            a, b = self.values(ones[rest], metric), self.values(others[rest], metric)
+            found.append([(a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())])
+        return [both for both in found if both]
+
+    def effect(self, claim: Effect, text: str) -> Iterable[str]:
+        pairs = self.pairs(claim.factor.keys, claim.base, claim.level, claim.metric)
+        if len(pairs) != len(claim.parts):
+            yield f"{len(pairs)} combinations, not {len(claim.parts)}"
+        verdicts = {verdict(both) for both in pairs}
+        first, _, _ = text.partition("; ")
+        may_be_chance = text.partition("no more than chance: ")[2].partition("; equal")[0]
+        if "differs" in verdicts or "one seed" in verdicts:
+            where = first
+        elif "chance" in verdicts:
+            where = may_be_chance
+        else:
+            return
+        expected = clauses(pairs, claim.metric)
+        if not any(clause in where for clause in expected):
+            yield f"{claim.metric} should be {' or '.join(expected)}"
+
+    def best(self, claim: Best, text: str) -> Iterable[str]:
+        """Whoever is named has the least, or is not told apart from it; whoever is not named has more, surely."""
+        sign = -1.0 if claim.metric in MORE else 1.0
+        by_level = {level: self.at(level, claim.factor.keys) for level in claim.among}
+        for rest in {rest for at in by_level.values() for rest in at}:
+            values = {level: self.values(at[rest], claim.metric) for level, at in by_level.items() if rest in at}
+            values = {level: of for level, of in values.items() if of}
+            seeds = sorted(set.intersection(*(set(of) for of in values.values()))) if values else []
+            if len(values) < 2 or not seeds:
+                continue
+            means = {level: sign * fmean(of[seed] for seed in seeds) for level, of in values.items()}
+            first = min(means, key=lambda level: means[level])
+            for level, of in values.items():
+                alike = verdict([(values[first][seed], of[seed]) for seed in seeds]) in ("equal", "chance")
+                if (alike or level == first) != (level in claim.levels):
+                    yield f"{level} {'shares' if alike else 'does not share'} the first place in {claim.metric}"
+        for level in claim.levels:
+            if claim.factor.names[level] not in text:
+                yield f"{level} is not named"
+
+
+def verdict(both: list[tuple[float, float]]) -> str:
+    apart = [b - a for a, b in both]
+    if all(math.isclose(a, b, rel_tol=1e-9) for a, b in both):
+        return "equal"
+    if len(apart) == 1:
+        return "one seed"
+    return "differs" if abs(fmean(apart)) > T[len(apart) - 1] * stdev(apart) / math.sqrt(len(apart)) else "chance"
+
+
+def clauses(pairs: list[list[tuple[float, float]]], metric: str) -> list[str]:
+    """Texts one of which must be in a sentence about these pairs."""
+    if len(pairs) == 1:
+        a, b = (fmean(values) for values in zip(*pairs[0], strict=True))
+        return [f"{with_unit(a, metric)} → {with_unit(b, metric)}"]
+    return [change(both, metric) for both in pairs]
+
+
+def change(both: list[tuple[float, float]], metric: str) -> str:
+    if verdict(both) == "equal":
+        return "equal"
+    a, b = (fmean(values) for values in zip(*both, strict=True))
+    if a == 0:
+        return f"{with_unit(a, metric)} → {with_unit(b, metric)}"
+    if a > 0 and b / a >= 3:
+        return "times"
+    percent = round(abs(100 * (b - a) / abs(a)), 1)
+    return f"{percent:,.1f} %" if percent == 0 else f"{'+' if b > a else '−'}{percent:,.1f} %"

@@ -1,0 +1,284 @@
+"""Effects in words: nothing contradicts the pairs or is compared across factors, and no tie has a winner."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sim
+from analysis.report.answer import asked
+from analysis.report.effects import CHANCE, DIFFERS, EQUAL, UNSURE, Effects, baselines
+from analysis.report.page import begin
+from analysis.report.summary import Summary
+from analysis.report.table import alike, answering
+from analysis.report.words import cards, comparisons, sentences
+from analysis.spark import statistics
+from analysis.spark.metrics import CATALOGUE
+from sim.experiment.shipped import shipped
+from tests.analysis.handmade import facts
+from tests.analysis.report.checker import complaints
+
+METRICS = ("entries", "event_messages", "latency_p99")
+STRATEGY, STATE, BROKERS = "routing.strategy", "faults.state", "overlay.brokers"
+LEVELS: dict[str, list[Any]] = {
+    STRATEGY: ["simple", "covering", "flooding", "identity"],
+    STATE: ["kept", "lost"],
+    BROKERS: [10, 20, 40],
+}
+
+
+@cache
+def declared(strategy: str, method: str) -> dict[str, Any]:
+    return facts({"routing": {"strategy": strategy}, "covering": {"method": method}})
+
+
+def summary_of(values: dict[tuple[str, int], dict[str, float]]) -> Summary:
+    """A summary of runs: (point, seed) → metrics."""
+    runs = []
+    for (point, seed), metrics in values.items():
+        keys = json.loads(point)
+        given_keys = {
+            key: keys.get(key, default) for key, default in ((STRATEGY, "covering"), ("routing.mode", "lazy"))
+        }
+        labels = {"strategy": given_keys[STRATEGY], "mode": given_keys["routing.mode"], "overlay": "line"}
+        labels |= {"method": keys.get("covering.method", "scan"), "epsilon": keys.get("covering.epsilon", 0.0)}
+        labels |= declared(labels["strategy"], labels["method"])
+        run = {"run": f"{point}-{seed}", "point": point, "seed": seed, "experiment": "e"}
+        runs.append({**run, **labels, **metrics})
+    frame = pd.DataFrame(runs)
+    given_metrics = sorted({name for metrics in values.values() for name in metrics})
+    long = frame.melt(["point", "seed"], given_metrics, "metric", "value").astype({"value": float})
+    unknown = [(one, name) for one in dict.fromkeys(frame["point"]) for name in CATALOGUE if name not in given_metrics]
+    points = pd.concat([statistics.over_seeds(long), pd.DataFrame(unknown, columns=["point", "metric"])])
+    empty = pd.DataFrame()
+    return Summary(Path("out"), frame, points, empty, empty, empty, empty)
+
+
+def point(**keys: Any) -> str:
+    return json.dumps({key.replace("__", "."): value for key, value in keys.items()}, sort_keys=True)
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> Summary:
+    """Ties, interactions, constants, one seed, missing seeds, missing settings."""
+    keys = draw(st.lists(st.sampled_from([*LEVELS]), min_size=1, max_size=3, unique=True))
+    seeds = range(1, draw(st.integers(1, 4)) + 1)
+    values = st.sampled_from([0.0, 1.0, 10.0, 10.0, 12.0, 500.0])  # few, so that ties are common
+    effect = {key: {str(level): draw(values) for level in LEVELS[key]} for key in keys}
+    noise, interacts = draw(st.sampled_from([0.0, 0.0, 3.0])), draw(st.booleans())
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for combination in product(*(LEVELS[key] for key in keys)):
+        name = json.dumps(dict(zip(keys, combination, strict=True)), sort_keys=True)
+        if draw(st.integers(0, 12)) == 0:
+            continue
+        for seed in seeds:
+            total = sum(effect[key][str(level)] for key, level in zip(keys, combination, strict=True))
+            total += 7.0 * interacts * (combination[0] == LEVELS[keys[0]][0]) * (combination[-1] == LEVELS[keys[-1]][0])
+            luck = noise * draw(st.integers(-2, 2))
+            if draw(st.integers(0, 15)):
+                found[name, seed] = {
+                    "entries": total + 5 * seed + luck,
+                    "event_messages": 9.0,
+                    "latency_p99": luck + 20,
+                }
+    return summary_of(found or {("{}", 1): dict.fromkeys(METRICS, 1.0)})
+
+
+@settings(max_examples=40, deadline=None)
+@given(sweeps())
+def test_no_sentence_contradicts_the_pairs(summary: Summary) -> None:
+    effects = Effects(summary)
+    said = sentences(effects, METRICS)
+    assert complaints(summary.runs, said) == []
+    for sentence in said:
+        for claim in sentence.of:
+            others = {key for factor in effects.factors if factor is not claim.factor for key in factor.keys}
+            assert not others & {*claim.factor.keys}, "a comparison is about one factor"
+    for card in cards(effects, METRICS):
+        claim = card["of"]
+        assert any(claim in sentence.of for sentence in said) or getattr(claim, "verdict", "") in (DIFFERS, UNSURE)
+    constant = alike(effects, METRICS)
+    assert "event messages" not in constant or "event_messages" not in answering(effects, METRICS)
+
+
+@settings(max_examples=30, deadline=None)
+@given(sweeps())
+def test_settings_are_compared_along_a_tree_of_each_factor(summary: Summary) -> None:
+    factors = Effects(summary).factors
+    for factor in factors:
+        assert len(factor.base) == len(factor.levels) - 1
+        for level in factor.levels:
+            steps = [level]
+            while steps[-1] in factor.base:
+                steps.append(factor.base[steps[-1]])
+                assert len(steps) <= len(factor.levels), "no circle"
+        assert len(set(factor.names.values())) == len(factor.levels), "no two levels have one name"
+    for one, title, other in baselines(summary.order, factors):
+        keys = next(factor.keys for factor in factors if factor.title == title)
+        a, b = ({key: value for key, value in json.loads(of).items() if key not in keys} for of in (one, other))
+        assert a == b
+        assert one != other
+
+
+def test_a_wrong_number_in_a_sentence_is_noticed() -> None:
+    runs = {
+        (point(routing__strategy=name), seed): {"entries": entries + seed, "event_messages": 5.0}
+        for name, entries in (("simple", 90.0), ("covering", 30.0))
+        for seed in (1, 2, 3)
+    }
+    summary = summary_of(runs)
+    said = sentences(Effects(summary), METRICS)
+    assert complaints(summary.runs, said) == []
+    for change in ({"entries": 31.0}, {"entries": 92.0}):
+        other = summary.runs.copy()
+        other.loc[other["strategy"] == "covering", "entries"] = change["entries"]
+        assert complaints(other, said), "the sentences are of other runs"
+
+
+def by_state(entries: dict[tuple[str, str], float], seeds: int = 3) -> Summary:
+    return summary_of(
+        {
+            (point(routing__strategy=name, faults__state=state), seed): {"entries": value + seed}
+            for (name, state), value in entries.items()
+            for seed in range(seeds)
+        }
+    )
+
+
+def test_an_effect_that_depends_on_another_factor_is_a_range_with_its_ends_named() -> None:
+    values = {
+        ("simple", "kept"): 99.0,
+        ("covering", "kept"): 49.0,
+        ("simple", "lost"): 99.0,
+        ("covering", "lost"): 24.0,
+    }
+    said = [str(sentence) for sentence in sentences(Effects(by_state(values)), ["entries"])]
+    assert said[0] == "Covering against simple routing: routing-table entries −75.0 % (lost) to −50.0 % (kept)."
+    one, other = "−50.0 % (covering)", "equal (simple routing)"
+    assert said[1] == f"State lost against kept: routing-table entries {one} to {other}, beyond chance in 1 of 2."
+
+
+def test_ties_share_the_first_place_and_the_next_metric_decides_among_them() -> None:
+    found = {"simple": (90.0, 90.0), "covering": (30.0, 30.0), "identity": (30.0, 60.0)}
+    runs = {
+        (point(routing__strategy=name), seed): {"entries": entries + seed, "control_messages": messages + seed}
+        for name, (entries, messages) in found.items()
+        for seed in (1, 2, 3)
+    }
+    said = [str(sentence) for sentence in sentences(Effects(summary_of(runs)), ["entries", "control_messages"])]
+    first = "Fewest routing-table entries: identity routing = covering (32)"
+    assert f"{first}; of these, fewest control messages: covering (32)." in said
+
+
+def test_the_best_is_found_among_seeds_that_all_have() -> None:
+    """Seeds differ more than settings: a level that lacks the dear seed is not cheap for that."""
+    runs = {
+        (point(routing__strategy=name), seed): {"latency_p99": 100.0 * seed + extra}
+        for name, extra in (("simple", 0.0), ("identity", 1.0), ("covering", 2.0))
+        for seed in (1, 2, 3)
+        if (name, seed) != ("covering", 3)
+    }
+    effects = Effects(summary_of(runs))
+    best = effects.best(effects.factors[0], "latency_p99")
+    assert best is not None
+    assert [best.factor.names[level] for level in best.levels] == ["simple routing"]
+
+
+def test_flooding_wins_nothing_with_tables_that_it_does_not_have() -> None:
+    runs = {
+        (point(routing__strategy=name), seed): {"entries": entries, "event_messages": events}
+        for name, entries, events in (("flooding", 0.0, 50.0), ("simple", 90.0, 9.0), ("covering", 30.0, 9.0))
+        for seed in (1, 2, 3)
+    }
+    effects = Effects(summary_of(runs))
+    best = effects.best(effects.factors[0], "entries")
+    assert best is not None
+    assert [best.factor.names[level] for level in best.levels] == ["covering"]
+    assert not any("entries" in str(s) and "Flooding" in str(s) for s in sentences(effects, ["entries"]))
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [((11.0, 12.0, 13.0), DIFFERS), ((10.0, 11.0, 12.0), EQUAL), ((9.0, 14.0, 12.0), CHANCE), ((11.0,), UNSURE)],
+)
+def test_verdicts(others: tuple[float, ...], verdict: str) -> None:
+    runs = {(point(routing__strategy="simple"), seed): {"entries": 10.0 + seed} for seed in range(3)}
+    runs |= {(point(routing__strategy="covering"), seed): {"entries": value} for seed, value in enumerate(others)}
+    effects = Effects(summary_of(runs))
+    (factor,) = effects.factors
+    ((base, level),) = comparisons(factor)
+    effect = effects.compare(factor, base, level, "entries")
+    assert effect is not None
+    assert effect.verdict == verdict
+
+
+def test_cases_are_one_factor_and_a_level_is_compared_with_the_nearest() -> None:
+    cases = [
+        {"routing.strategy": "simple"},
+        {"routing.strategy": "covering", "covering.method": "auto"},
+        {"routing.strategy": "covering", "covering.method": "auto", "routing.mode": "active"},
+        {"routing.strategy": "covering", "covering.method": "zorder", "covering.epsilon": 0.1},
+        {"routing.strategy": "flooding"},
+    ]
+    runs = {(json.dumps(case, sort_keys=True), 1): {"entries": 1.0} for case in cases}
+    (factor,) = Effects(summary_of(runs)).factors
+    named = {factor.names[level]: factor.names[base] for level, base in factor.base.items()}
+    assert named == {
+        "exact covering": "simple routing",
+        "flooding": "simple routing",
+        "exact covering, mode active": "exact covering",
+        "covering, ε = 0.1 of the volume": "exact covering",
+    }
+
+
+def test_what_is_swept_or_happened_is_asked_about_and_what_an_experiment_asks_wins() -> None:
+    rates = {(point(arrivals__publish_rate=rate), 1): {"latency_p99": rate, "event_load": rate} for rate in (1.0, 2.0)}
+    assert asked(Effects(summary_of(rates))) == ("latency_p99", "event_load")
+    failed = {(point(), 1): {"failures": 2.0, "delivery_ratio": 0.9, "entries": 4.0}}
+    assert asked(Effects(summary_of(failed))) == ("delivery_ratio",)
+    assert asked(Effects(summary_of(failed)), ["entries"]) == ("entries",)
+
+
+def test_one_setting_has_its_numbers_as_an_answer() -> None:
+    (said,) = sentences(Effects(summary_of({("{}", 1): {"entries": 12340.0, "latency_p99": 9.0}})), METRICS)
+    assert str(said) == "Routing-table entries: 12,340; latency p99: 9 ms."
+
+
+@pytest.mark.spark
+def test_every_sentence_of_a_page_is_in_the_results(analysed: Summary) -> None:
+    """From the file that users read, not from the frames that the sentences were made of."""
+    runs = pd.read_csv(analysed.out / "results" / "run_metrics.csv")
+    begun = begin(analysed)
+    assert len(begun.answer.sentences) >= 2
+    assert sum(bool(sentence.of) for sentence in begun.answer.sentences) >= 2
+    assert complaints(runs, begun.answer.sentences) == []
+    doubled = replace(analysed, runs=analysed.runs.assign(entries=lambda frame: frame["entries"] * (frame["seed"] + 1)))
+    assert complaints(runs, begin(doubled).answer.sentences), "a planted wrong effect is noticed"
+
+
+SHIPPED = sorted({*shipped()} - {"epsilon", "epsilon-full", "scale", "ranked-scale", "matching", "matching-sparse"})
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_sentence_of_a_shipped_experiment_is_in_its_results(name: str, tmp_path: Path) -> None:
+    """At a small size; every metric that the experiment asks about is in a sentence of every factor, if it is known."""
+    small = {"overlay.brokers": 10, "workload.subscriptions": 60, "workload.events": 20, "seeds": [1, 2]}
+    begun = begin(sim.run(name, small, out=tmp_path, jobs=1, progress=False))
+    runs = pd.read_csv(tmp_path / "results" / "run_metrics.csv")
+    assert complaints(runs, begun.answer.sentences) == []
+    for factor in begun.effects.factors:
+        told = {claim.metric for sentence in begun.answer.sentences for claim in sentence.of if claim.factor is factor}
+        ends = comparisons(factor)
+        known = {m for m in begun.answer.metrics if any(begun.effects.compare(factor, *pair, m) for pair in ends)}
+        assert known <= told

@@ -1,0 +1,85 @@
+"""What the simulator told is read as it was written, and drawn: losses over time, a rate that was searched for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.report.answer import answer
+from analysis.report.effects import Effects
+from analysis.report.overlay_data import CLOSE, spread
+from analysis.report.page_data import bounded
+from analysis.report.told import FILE, Held, Loss, Told, read_told
+from tests.analysis.report.summaries import make
+
+STATE = "faults.state"
+LOST = {"failures": 3.0, "delivery_ratio": 0.9, "outage_mean": 40.0, "repair_mean": 20.0}
+
+
+def test_told_is_read_as_it_was_written_and_nonsense_is_only_a_note(tmp_path: Path) -> None:
+    assert read_told(tmp_path) == Told()
+    (tmp_path / FILE).write_text("{")
+    assert read_told(tmp_path) == Told(
+        (f"{tmp_path / FILE} is damaged: notes, stories and what was lost where are missing here",)
+    )
+    loss = {"run": "r", "times": [[0.0, 2, 1]], "brokers": [["b", 1]], "marks": []}
+    (tmp_path / FILE).write_text(json.dumps({"notes": ["n"], "stories": ["s"], "losses": [loss]}))
+    assert read_told(tmp_path) == Told(("n",), ("s",), (Loss("r", ((0.0, 2, 1),), (("b", 1),), ()),))
+
+
+def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
+    summary = make([({STATE: "lost"}, LOST), ({STATE: "kept"}, LOST)])
+    times = ((0.0, 10, 1), (5.0, 0, 0), (10.0, 4, 4))
+    losses = tuple(
+        Loss(point, times, (("Paris", 4), ("Rome", 1)), ({"x": 1.0, "kind": "crash"},)) for point in summary.order
+    )
+    found = answer(Effects(summary), Told(losses=losses))
+    (picture,) = found.pictures
+    assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
+    assert {row["series"] for row in picture["rows"]} == {"kept = lost"}
+    said = str(found.sentences[-1])
+    assert said.startswith("With kept, clients of Paris lost most"), "of which setting it is said"
+    assert "(80.0 % of all that was lost), then those of Rome (20.0 %)" in said
+
+
+def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None:
+    rates = (1.0, 2.0, 4.0)
+    points: list[Any] = [
+        ({"arrivals.publish_rate": rate}, {**LOST, "latency_p99": 9.0, "event_load": rate / 3}) for rate in rates
+    ]
+    told = Told(held=Held(40.0, ("2,040 events/s are held.",)))
+    found = answer(Effects(make(points)), told)
+    assert [str(sentence) for sentence in found.sentences] == ["2,040 events/s are held."]
+    assert [mark["y"] for picture in found.pictures for mark in picture["marks"]] == [40.0, 1.0]
+    assert told.held is not None
+    assert told.held.question.endswith("below 40 ms?")
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "seeds", "expected"),
+    [
+        ("entries", -5.0, 9.0, 3, (0.0, 9.0)),
+        ("recall", 0.5, 1.2, 3, (0.5, 1.0)),
+        ("reduction", -0.5, 0.4, 3, (-0.5, 0.4)),
+        ("entries", float("nan"), float("nan"), 1, (None, None)),
+    ],
+)
+def test_an_interval_ends_where_the_quantity_does(
+    name: str, low: float, high: float, seeds: int, expected: tuple[float | None, float | None]
+) -> None:
+    shown = bounded({"mean": 0.3, "low": low, "high": high, "n": seeds}, name)
+    assert (shown["low"], shown["high"]) == expected
+
+
+def test_brokers_at_one_place_are_drawn_side_by_side() -> None:
+    x, y = np.array([0.0, 0.0, 0.0, 10.0]), np.array([0.0, 0.0, 0.0, 5.0])
+    apart_x, apart_y, moved = spread(x, y)
+    assert moved == 2
+    at = np.stack([apart_x, apart_y], axis=1)
+    distances = [np.hypot(*(at[i] - at[j])) for i in range(4) for j in range(i)]
+    assert min(distances) > 0.9 * CLOSE * 10
+    assert (at[[0, 3]] == [[0, 0], [10, 5]]).all(), "the first at a place stays there"
