@@ -13,9 +13,9 @@ is down finds out when it is back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from broker.around import NetworkAround
 from broker.messages import Sync
@@ -25,46 +25,75 @@ from broker.settings import Failover
 from broker.trace.schema import CLIENT, DETECTED, NOBODY, REJOINED, SWITCHED
 from routing.overlay.failover import alike, named, tree_around
 from routing.overlay.graph import Overlay
-from routing.overlay.trees import SHARED
+from routing.overlay.trees import SHARED, Tree, links_of
 
 Target = tuple[int, int]  # a broker and NOBODY, or the two ends of a link, the smaller one first
 HELD, DOWN = 1, 2  # back, but not to be used yet; known to be down
-REPAIRS = (
-    "switch",
-    "reconnect",
-    "restart",
-    "resubscribe",
-)  # requests that no version takes over before they are served
+REPAIRS = ("switch", "reconnect", "restart", "resubscribe")  # operations that must end before a version takes over
 
 
 class FailingNetwork(NetworkAround, Protocol):
     overlay: Overlay
+    published: int
 
     @property
     def brokers(self) -> Sequence[Broker]: ...
 
 
+@dataclass(slots=True, eq=False)
+class Version:
+    """One version of a tree; the first is the tree that the network began with."""
+
+    tree: Tree
+    source: int  # whose tree it is: SHARED, or the publisher
+    number: int = 0  # of the versions of this tree
+    before: int = NOBODY  # the version that it takes over from
+    began: float = 0.0
+    serves: float | None = None  # since when events follow it
+    first: int | None = None  # how many events had been published by then
+    retired: float | None = None
+    following: int = 0  # messages about events on their way in it
+    changed: tuple[tuple[int, int, bool], ...] = ()  # links that only it has (True), or only the version before
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Of the trace."""
+        life = self.tree.name, self.source, self.before, self.began, self.serves, self.first, self.retired
+        yield from ((*life, *change) for change in self.changed)
+
+
 class Versions:
-    """The versions of the trees of one network."""
+    """The versions of the trees of one network.
+
+    Of each tree some are alive: at least the current one, which events follow that are published now, and the newest.
+    """
 
     def __init__(self, network: FailingNetwork, failover: Failover) -> None:
         self.network, self.settings = network, failover
+        self._alive = {source: [Version(tree, source)] for source, tree in network.trees.items()}  # oldest first
         self._original = dict(network.trees)
-        self._live = {base: [base] for base in network.trees}  # the names of the versions of each tree, oldest first
-        self._made = Counter[int]()
-        self._current = {base: base for base in network.trees}
-        self._following = Counter[int]()  # version → messages about events on their way in it
-        self._known: dict[Target, int] = {}
+        self._current = {source: first for source, (first,) in self._alive.items()}
+        self._called = {version.tree.name: version for version in self._current.values()}
+        self._begun: list[Version] = []  # all but the first of each tree
+        self._known: dict[Target, int] = {}  # what is not to be used → HELD or DOWN
         self.repairing = 0  # messages of repairs on their way
 
     def current(self, broker: int) -> int:
         """The version that events follow that are published at a broker now."""
-        return self._current.get(SHARED, self._current.get(broker, SHARED))
+        return self._current[SHARED if SHARED in self._current else broker].tree.name
 
     @property
     def newest(self) -> dict[int, int]:
         """The name of the newest version of each tree."""
-        return {base: names[-1] for base, names in self._live.items()}
+        return {source: alive[-1].tree.name for source, alive in self._alive.items()}
+
+    @property
+    def followed(self) -> int:
+        """Messages about events on their way."""
+        return sum(version.following for version in self._called.values())
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Of the trace."""
+        return [row for version in self._begun for row in version.rows()]
 
     # ── what is known ──────────────────────────────────────────────────────────────────────────────────
 
@@ -90,27 +119,32 @@ class Versions:
 
     def avoids(self, targets: Collection[Target]) -> bool:
         """Is just this known to be down, and do events follow the newest versions, which avoid it?"""
-        return self.newest == self._current and {t for t, state in self._known.items() if state == DOWN} == {*targets}
+        newest = all(alive[-1] is self._current[source] for source, alive in self._alive.items())
+        return newest and {t for t, state in self._known.items() if state == DOWN} == {*targets}
 
     def _avoid(self, a: int, b: int) -> int:
         ends = (a, NOBODY), (b, NOBODY), (min(a, b), max(a, b))
         return max(self._known.get(target, 0) for target in ends)
 
-    # ── versions ───────────────────────────────────────────────────────────────────────────────────────
+    # ── a version begins, takes over and is retired ────────────────────────────────────────────────────
 
     def _switch(self, target: Target) -> None:
         network, operation = self.network, -1
         self.repairing += 1  # all trees together, also where a new version needs no message
-        for base, original in self._original.items():
-            now = network.trees[self._live[base][-1]]
-            name = named(base, self._made[base] + 1, len(network.brokers))
+        for source, original in self._original.items():
+            now, number = self._alive[source][-1].tree, self._alive[source][-1].number + 1
+            name = named(source, number, len(network.brokers))
             tree = tree_around(network.overlay, self.settings.how, original, now, name, self._avoid)
-            if {*map(frozenset, tree.graph.edges)} == {*map(frozenset, now.graph.edges)}:
+            links, before = links_of([tree]), links_of([now])
+            if links == before:
                 continue
             if operation < 0:
                 operation = network.new_operation("switch", NOBODY, target[0])
-            self._made[base] += 1
-            self._live[base].append(name)
+            changed = tuple((*link, link in links) for link in sorted({*links} ^ {*before}))
+            version = Version(tree, source, number, now.name, network.env.now, changed=changed)
+            self._alive[source].append(version)
+            self._begun.append(version)
+            self._called[name] = version
             network.trees[name] = tree
             kept = alike(now, tree)
             for broker in network.brokers:
@@ -122,6 +156,7 @@ class Versions:
             network.outages.note_progress()
 
     def _mark(self, kind: str, operation: int, name: int) -> None:
+        """Every broker that is up begins or forgets a version when it comes to it."""
         for broker in self.network.brokers:
             if self.network.outages.is_up(broker.number):
                 self.network.operation_sends(operation)
@@ -132,34 +167,34 @@ class Versions:
         """Once all repairs are done events follow the newest versions."""
         if self.repairing:
             return
-        later = {base: name for base, name in self.newest.items() if name != self._current[base]}
-        self._current |= later
-        for base in later:
-            self._retire_soon(base)
+        later = [alive[-1] for source, alive in self._alive.items() if alive[-1] is not self._current[source]]
+        for version in later:
+            self._current[version.source] = version
+            version.serves, version.first = self.network.env.now, self.network.published
+            self._retire_soon(version.source)
         if later:
             self.network.outages.record(SWITCHED, NOBODY, NOBODY)
 
-    def _retire_soon(self, base: int) -> None:
-        self.network.env.after(0.0, lambda _: self._retire(base))  # not while a broker is at work
+    def _retire_soon(self, source: int) -> None:
+        self.network.env.after(0.0, lambda _: self._retire(source))  # not while a broker is at work
 
-    def _retire(self, base: int) -> None:
-        names = self._live[base]
-        if self._current[base] != names[-1]:
+    def _retire(self, source: int) -> None:
+        alive = self._alive[source]
+        if self._current[source] is not alive[-1]:
             return  # a newer one is about to take over
-        for name in [name for name in names[:-1] if not self._following[name]]:
-            names.remove(name)
-            del self.network.trees[name]
+        for version in [version for version in alive[:-1] if not version.following]:
+            alive.remove(version)
+            version.retired, name = self.network.env.now, version.tree.name
+            del self._called[name], self.network.trees[name]
             self._mark("retire", self.network.new_operation("retire", NOBODY, NOBODY), name)
 
     def sent(self, name: int) -> None:
         """A message about an event is on its way in a version."""
-        self._following[name] += 1
+        self._called[name].following += 1
 
     def arrived(self, name: int) -> None:
         """It was processed, or is lost."""
-        self._following[name] -= 1
-        if not self._following[name]:
-            del self._following[name]
-            base = SHARED if name < 0 else name % len(self.network.brokers)
-            if len(self._live[base]) > 1:
-                self._retire_soon(base)
+        version = self._called[name]
+        version.following -= 1
+        if not version.following and len(self._alive[version.source]) > 1:
+            self._retire_soon(version.source)

@@ -58,6 +58,7 @@ class Network:
         self.recorder = Recorder()
         self.trees = trees_of(overlay, settings.trees, settings.root)
         self._mergers = 0
+        self.published = 0  # events that clients tried to publish
         self.loading = False  # while subscriptions from before time 0 spread, untraced
         self.under_way = 0  # control messages sent and not yet processed or lost
         self.on_finished: Callable[[int], None] = lambda operation: None  # called when no message of it is under way
@@ -179,6 +180,7 @@ class Network:
     ) -> None:
         now = self.env.acted = self.env.now
         self.recorder.rows["published"].append((event, broker, now, self.recorder.steps))
+        self.published += 1
         message = Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker), weights)
         self.event_sends(message)
         self._offer(broker, message)
@@ -301,9 +303,9 @@ class Network:
             for number, o in enumerate(self._operations)
         ]
         sizes = self._sizes(self.env.finished, final=True)
-        return self.recorder.tables(
-            {"tables": list(sizes), "operations": operations, **overlay_rows(self.overlay, self.links)}
-        )
+        versions = [] if self.versions is None else self.versions.rows()
+        last = {"tables": list(sizes), "operations": operations, "versions": versions}
+        return self.recorder.tables({**last, **overlay_rows(self.overlay, self.links)})
 
     def is_spreading(self, subscription: int) -> bool:
         """Is a message of the last request about a subscription under way, or does the request wait for its broker?"""

@@ -167,7 +167,7 @@ class TreePart:
                 return
             search = decision.search
             took, witness = broker.charge(search), NOBODY if search.witness is None else search.witness
-            where = network.env.now, broker.number, neighbour, self.tree.name
+            where = network.env.now, broker.number, neighbour, self.since[neighbour]
             what = decision.subscription, broker.operation, decision.outcome, witness
             counts = (min(count, MOST) for count in (search.probes, search.cubes, search.runs))
             compared = search.candidates, search.bits, search.audited, search.past_stop

@@ -88,8 +88,9 @@ class Recorder:
         """Everything but the run record, as Arrow tables that end in the `last` rows, which are not recorded."""
         self._compact(0)
         tables = {name: columns.table(last.get(name, ())) for name, columns in self._columns.items() if name != "run"}
-        if not tables["ranked"].num_rows:
-            del tables["ranked"]
+        for name in ("ranked", "versions"):
+            if not tables[name].num_rows:
+                del tables[name]
         if self._followed:
             tables["publications"] = _followed_up(tables["publications"], self._followed)
         if self.cut_off:

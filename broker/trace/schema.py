@@ -52,8 +52,11 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
 
 
 # Null, in this order: when nobody asked what exact covering would have said; where tables are older than the trace;
-# until the files are written; while fewer than k are known; where no event was published.
-_NULLABLE = {"exact", "strays", digests.COLUMN, "limit", "first_published", "last_published"}
+# until the files are written; while fewer than k are known; where no event was published; where a version of a tree
+# never served, or was never retired.
+_NULLABLE = {"exact", "strays", digests.COLUMN, "limit", "first_published", "last_published"} | {
+    *("serves", "first", "retired"),
+}
 
 SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
@@ -283,7 +286,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
     ),
 }
-# Tables that not every run has: `ranked` where something is ranked, `published` from the version on that began it.
+# Tables that not every run has: `ranked` where something is ranked, `versions` where fail-over changed a tree,
+# `published` from the version on that began it.
 SPECIAL: dict[str, pa.Schema] = {
     # Every event that a client tried to publish, in order, also those that its broker never took in.
     "published": _schema(
@@ -308,6 +312,20 @@ SPECIAL: dict[str, pa.Schema] = {
         bytes=pa.int64(),
         waited=pa.float64(),
         service=pa.float64(),
+    ),
+    # Where fail-over changed a tree: every link by which a version differs from the one before, in the order in which
+    # versions began. The first version of a spanning tree has the links that are `routed`.
+    "versions": _schema(
+        tree=pa.int32(),  # named as in `control`
+        source=pa.int32(),  # whose tree it is; −1: the one spanning tree
+        before=pa.int32(),  # the version that it takes over from
+        began=pa.float64(),  # its tables begin to be filled
+        serves=pa.float64(),  # events that are published from then on follow it; null: never
+        first=pa.int64(),  # how many rows of `published` come before the first event that follows it
+        retired=pa.float64(),  # no event follows it any more; null: never
+        broker=pa.int32(),  # the ends of the link, the smaller one first
+        neighbour=pa.int32(),
+        joins=pa.bool_(),  # this version has it, and the one before has not; or the other way round
     ),
 }
 ALL = {**SCHEMAS, **SPECIAL}

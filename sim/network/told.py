@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from broker.trace.schema import CRASH
+from broker.trace.schema import CRASH, empty
 from routing.overlay.trees import SHARED
 from sim.experiment.config import Experiment
 from sim.experiment.faults import Fault
@@ -32,7 +32,7 @@ class LiveTrace(Trace):
         faults: list[Fault],
     ) -> None:
         self._run, self._ids, self._faults = PlannedRun(experiment, seed, {}), ids or (), faults
-        super().__init__(experiment.name, tables.__getitem__, experiment.parameters())
+        super().__init__(experiment.name, lambda name: tables.get(name, empty(name)), experiment.parameters())
 
     @property
     def which(self) -> str:

@@ -152,7 +152,7 @@ def tell(story: tuple[dict[str, Any], Workload, list[tuple[Any, ...]]]) -> None:
     network.check()
     versions = network.versions
     assert versions is not None
-    assert not +versions._following, "an event is followed that is over"
+    assert not versions.followed, "an event counts as under way that is over"
     assert versions.repairing == network.under_way == 0
     routing = data["routing"]
     assert len(network.trees) == (1 if routing["trees"] == "spanning" else len(network.brokers))
