@@ -25,10 +25,11 @@ NOT_RUN = "not run"
 VERDICTS = (HOLDS, MORE, SMALLER, FAILS, UNTESTABLE, NOT_RUN)
 _NEEDS_CAUSE = (SMALLER, FAILS)
 
-# Who says it. Only what a document claims counts as held or failed; all else is counted under its kind.
+# The class of a claim. Only what a document claims counts as held or failed; all else is counted under its class.
 CLAIMED = "claimed"
+OPEN = "open for lack of a constant or data"  # what was not published decides it: the range is shown, no verdict counts
 EXTENSION = "our extension"  # a question of ours, about something that the document does not claim
-KINDS = (CLAIMED, EXTENSION)
+KINDS = (CLAIMED, OPEN, EXTENSION)
 
 LEDGER = "claims.json"
 
@@ -61,13 +62,17 @@ class Claim:
     basis: str  # what the verdict is based on: the quantity that the document measured
     band: str  # where ours must lie for "holds"
     verdict: str  # one of VERDICTS
-    kind: str = CLAIMED  # one of KINDS
+    own_limit: bool = False  # the document gives a direction or a word, and the number in the band is ours
+    kind: str = CLAIMED  # its class: one of KINDS
+    substitution: str = ""  # the data of ours that it was measured on where the document's is not to be had
+    constants: Sequence[str] = ()  # names of the unpublished constants (`Constant`) that it rests on
     ours: str = ""  # with the range over seeds
     seeds: int = 0
     size: str = ""  # of what was measured
     reason: str = ""  # why it does not hold as published
     evidence: Mapping[str, float] = field(default_factory=dict)  # what was measured to find that reason
     beside: Mapping[str, Reading] = field(default_factory=dict)  # the same claim, measured in other ways
+    swept: Mapping[str, Reading] = field(default_factory=dict)  # the same claim at other values of these constants
     overhead: str = ""  # of the calls; it is subtracted from times
     date: str = ""  # of the measurement
     load: float | None = None  # runnable processes meanwhile, this one included; None: not recorded
@@ -76,7 +81,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         name = f"claim {self.document}/{self.id}"
-        for verdict in (self.verdict, *(reading.verdict for reading in self.beside.values())):
+        for verdict in (self.verdict, *(reading.verdict for reading in (*self.beside.values(), *self.swept.values()))):
             if verdict not in VERDICTS:
                 raise unknown_name(f"verdict of {name}", verdict, VERDICTS)
         if self.kind not in KINDS:
@@ -115,9 +120,24 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """Something that a document's results depend on and that it does not say."""
+
+    name: str
+    document: str
+    what: str
+    where: str  # in our code
+    ours: str  # our value
+    why: str  # this value
+    changes: str  # what other values change, with the values tried; or that none was
+
+
+@dataclass(frozen=True)
 class Ledger:
     made: Mapping[str, Sequence[Made]]  # document → the runs that measured its claims, the latest last
     claims: Sequence[Claim]
+    constants: Sequence[Constant] = ()
+    substitutions: Mapping[str, str] = field(default_factory=dict)  # document → what data of ours stands for its own
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -150,6 +170,8 @@ def write_ledger(ledger: Ledger, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "made": {document: [asdict(run) for run in runs] for document, runs in ledger.made.items()},
+        "constants": [asdict(constant) for constant in ledger.constants],
+        "substitutions": dict(ledger.substitutions),
         "claims": [asdict(claim) for claim in ledger.claims],
     }
     replace_text(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -160,7 +182,8 @@ def read_ledger(path: Path) -> Ledger:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         made = {document: [Made(**run) for run in runs] for document, runs in found["made"].items()}
-        return Ledger(made, [_claim(row) for row in found["claims"]])
+        constants = [Constant(**row) for row in found.get("constants", ())]
+        return Ledger(made, [_claim(row) for row in found["claims"]], constants, found.get("substitutions", {}))
     except OSError as error:
         raise CoverlayError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -168,8 +191,11 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _claim(row: dict[str, Any]) -> Claim:
-    beside = {basis: Reading(**reading) for basis, reading in row.get("beside", {}).items()}
-    return Claim(**{**row, "beside": beside})
+    readings = {
+        name: {basis: Reading(**reading) for basis, reading in row.get(name, {}).items()}
+        for name in ("beside", "swept")
+    }
+    return Claim(**{**row, **readings, "constants": tuple(row.get("constants", ()))})
 
 
 def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:

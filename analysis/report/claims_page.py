@@ -23,6 +23,7 @@ from analysis.report.claims import (
     LEDGER,
     MORE,
     NOT_RUN,
+    OPEN,
     SMALLER,
     TITLES,
     UNTESTABLE,
@@ -37,7 +38,7 @@ from analysis.report.claims import (
 from coverlay import CoverlayError, __version__
 
 _TONES = {HOLDS: "good", MORE: "good", SMALLER: "mixed", FAILS: "bad", UNTESTABLE: "mixed", NOT_RUN: "mixed"}
-_TONES[EXTENSION] = "aside"
+_TONES |= {OPEN: "aside", EXTENSION: "aside"}
 
 # Pictures that browsers show from a data: address.
 _PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
@@ -153,9 +154,10 @@ def _claimed(claims: Sequence[Claim]) -> int:
 
 
 def _counts(claims: Sequence[Claim]) -> str:
-    found = ", ".join(f"{n} {name}" for name, n in counted(claims).items() if n and name in VERDICTS)
-    beside = "".join(f"; beside them, {n} {name}" for name, n in counted(claims).items() if n and name not in VERDICTS)
-    return f"{_claimed(claims)} claims: {found}{beside}."
+    said = {name: f"{n} {name}" for name, n in counted(claims).items() if n}
+    found = ", ".join(text for name, text in said.items() if name in VERDICTS)
+    beside = ", ".join(text for name, text in said.items() if name not in VERDICTS)
+    return f"{_claimed(claims)} claims: {found}{'; beside them, ' * bool(beside)}{beside}."
 
 
 def _seeds(claims: list[Claim]) -> str:

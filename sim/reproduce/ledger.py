@@ -21,8 +21,8 @@ from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS
 from sim.reproduce.points import machine, points_file, shipped_file
-from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run
-from sim.reproduce.tables import declared
+from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run, unmeasured
+from sim.reproduce.tables import CONSTANTS, SUBSTITUTIONS, declared
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
 PAGE = "reproduction.md"
@@ -105,7 +105,7 @@ def collected(out: Path, documents: Sequence[str]) -> Ledger:
             made |= ledger.made
             found = {claim.id: claim for claim in ledger.claims}
         claims += [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
-    return Ledger(made, claims)
+    return Ledger(made, claims, CONSTANTS, SUBSTITUTIONS)
 
 
 def _silent(_: str) -> None:
@@ -166,14 +166,14 @@ def ship(ledger: Ledger, docs: Path) -> None:
 def _over(old: Ledger, new: Ledger) -> Ledger:
     """The new ledger, with the old verdicts on claims that it has not run, unless the claim itself has changed.
 
-    Who makes a claim (`kind`) changes nothing about what was measured.
+    Its class, and what it rests on, change nothing about what was measured.
     """
     before = {(claim.document, claim.id): claim for claim in old.claims if claim.verdict != NOT_RUN}
 
     def chosen(claim: Claim) -> Claim:
         was = before.get((claim.document, claim.id))
         same = was is not None and all(getattr(was, name) == getattr(claim, name) for name in SAID)
-        return replace(was, kind=claim.kind) if was is not None and same and claim.verdict == NOT_RUN else claim
+        return replace(was, **unmeasured(claim)) if was is not None and same and claim.verdict == NOT_RUN else claim
 
     claims = [chosen(claim) for claim in new.claims]
     made = {document: list(runs) for document, runs in new.made.items()}
@@ -181,7 +181,7 @@ def _over(old: Ledger, new: Ledger) -> Ledger:
         again = {(run.command, run.machine) for run in made.get(document, ())}
         earlier = [run for run in old.made.get(document, ()) if (run.command, run.machine) not in again]
         made[document] = [*earlier, *made.get(document, ())]
-    return Ledger({document: made[document] for document in sorted(made)}, claims)
+    return Ledger({document: made[document] for document in sorted(made)}, claims, CONSTANTS, SUBSTITUTIONS)
 
 
 def coming(document: str, quick: bool, figures: Sequence[str] = ()) -> str:

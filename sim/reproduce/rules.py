@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.report.claims import CLAIMED, FAILS, HOLDS, KINDS, MORE, SMALLER, numeral
+from analysis.report.claims import CLAIMED, FAILS, HOLDS, KINDS, MORE, OPEN, SMALLER, numeral
 from coverlay import CoverlayError, unknown_name
 
 # What a verdict can rest on.
@@ -199,21 +199,31 @@ class Told:
     published: str  # its figure
     rule: Rule
     basis: str  # what the document measured, so what the verdict rests on
-    kind: str = CLAIMED  # or who says it instead
+    kind: str = CLAIMED  # or another class
+    constants: tuple[str, ...] = ()  # unpublished ones that it rests on (tables/unpublished.py)
+    substitution: str = ""  # data of ours in place of the document's
+    own_limit: bool = False  # the document gives a direction or a word; the number in the rule is ours
 
     def __post_init__(self) -> None:
         if self.basis not in BASES:
             raise CoverlayError(f"claim {self.id} rests on {self.basis!r}; it must be one of {', '.join(BASES)}")
         if self.kind not in KINDS:
             raise unknown_name(f"kind of claim {self.id}", self.kind, KINDS)
+        if self.kind == OPEN and not self.constants:
+            raise CoverlayError(f"claim {self.id} is {OPEN}, so it must name what was not published")
+
+    @property
+    def band(self) -> str:
+        """Where the values must lie for "holds"."""
+        return self.rule.band
 
 
-def table(*claims: Told | Iterable[Told]) -> dict[str, Told]:
-    """The claims of one document by id; an id declared twice is an error."""
+def table(*claims: Told | Iterable[Told], substitution: str = "") -> dict[str, Told]:
+    """The claims of one document by id, all on data of ours if `substitution` says so; no id may be declared twice."""
     found: dict[str, Told] = {}
     for item in claims:
         for told in [item] if isinstance(item, Told) else item:
             if told.id in found:
                 raise CoverlayError(f"claim {told.id} is declared twice; each id is used once")
-            found[told.id] = told
+            found[told.id] = replace(told, substitution=told.substitution or substitution)
     return found

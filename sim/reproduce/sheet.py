@@ -175,22 +175,20 @@ class Sheet(Pictures):
         figure: str = "",
         overhead: Mapping[str, float] | None = None,
         untestable: str = "",
+        swept: Mapping[str, Sequence[float]] | None = None,
     ) -> Claim:
         """The verdict on a declared claim, from a value per seed and way of measuring.
 
         It rests on what the document measured; other ways of measuring are shown beside it. `cause` is looked for only
         where the claim does not hold as published. `figure` names a picture of ours. `untestable` says why a run of
-        this size cannot tell; then that is the verdict.
+        this size cannot tell; then that is the verdict. `swept`: the values, on the basis of the claim, where an
+        unpublished constant has another value.
         """
         told = self._declared(id)
         values = ours if isinstance(ours, Mapping) else {told.basis: ours}
         if not values.get(told.basis):
             raise CoverlayError(f"claim {self.document}/{id} rests on {told.basis}, which was not measured")
-        readings = {
-            basis: Reading(_shown(told, seeds), told.rule.judge(seeds, NOISE.get(basis, 0.0)))
-            for basis, seeds in values.items()
-            if seeds
-        }
+        readings = {basis: self._reading(told, basis, seeds) for basis, seeds in values.items() if seeds}
         own = readings.pop(told.basis)
         because = _because(own.verdict, cause)
         if untestable:
@@ -203,11 +201,16 @@ class Sheet(Pictures):
             seeds=len(values[told.basis]),
             size=size or self.size,
             beside=readings,
+            swept={value: self._reading(told, told.basis, seeds) for value, seeds in (swept or {}).items()},
             overhead=_overhead(overhead) if TIME in values and overhead else "",
             figure=f"{figure}.png" if figure else None,
             **because,
         )
         return self._add(claim)
+
+    @staticmethod
+    def _reading(told: Told, basis: str, seeds: Sequence[float]) -> Reading:
+        return Reading(_shown(told, seeds), told.rule.judge(seeds, NOISE.get(basis, 0.0)))
 
     def untestable(self, id: str, size: str, why: str) -> Claim:
         """A claim about what lies beyond the sizes of this run."""
@@ -263,9 +266,14 @@ def _said(document: str, told: Told) -> dict[str, Any]:
         "claim": told.claim,
         "published": told.published,
         "basis": told.basis,
-        "band": told.rule.band,
-        "kind": told.kind,
+        "band": told.band,
+        **unmeasured(told),
     }
+
+
+def unmeasured(told: Told | Claim) -> dict[str, Any]:
+    """What is said about a claim that changes nothing about what was measured."""
+    return {name: getattr(told, name) for name in ("kind", "substitution", "constants", "own_limit")}
 
 
 def not_run(document: str, told: Told) -> Claim:

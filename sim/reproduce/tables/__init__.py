@@ -6,6 +6,9 @@ Nothing is measured by importing these, so the suite can compare them with the l
 from importlib import import_module
 
 from sim.reproduce.rules import Told
+from sim.reproduce.tables.unpublished import CONSTANTS, SUBSTITUTIONS
+
+__all__ = ["CONSTANTS", "SUBSTITUTIONS", "declared"]
 
 
 def declared(document: str) -> dict[str, Told]:

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from analysis.report.claims import COUNTED, EXTENSION, Claim, Ledger, Made, Reading, counted, read_ledger
+from analysis.report.claims import (
+    COUNTED,
+    EXTENSION,
+    OPEN,
+    Claim,
+    Constant,
+    Ledger,
+    Made,
+    Reading,
+    counted,
+    read_ledger,
+)
 from analysis.report.claims_page import markdown, verdict_table, write_claims
 from coverlay import CoverlayError
 
@@ -34,7 +45,9 @@ def claim(**changes: Any) -> Claim:
 
 
 def of(*claims: Claim) -> Ledger:
-    return Ledger({"vldb08": [Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)]}, claims)
+    made = {"vldb08": [Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)]}
+    steps = Constant("steps", "vldb08", "steps of a law", "a module", "100", "as the cells", "not swept")
+    return Ledger(made, list(claims), [steps], {"vldb08": "places of ours"})
 
 
 FAILED: dict[str, Any] = {"verdict": "does not hold", "reason": "memory is faster now", "evidence": {"misses": 3.0}}
@@ -43,13 +56,14 @@ FAILED: dict[str, Any] = {"verdict": "does not hold", "reason": "memory is faste
 def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
     ledger = of(
         claim(beside={"counts": Reading("0.9×", "does not hold")}, overhead="a 1.5 µs", load=7.25),
+        claim(id="open", kind=OPEN, constants=("steps",), swept={"steps = 7": Reading("1×", "holds")}, own_limit=True),
         claim(id="fig-2", **FAILED),
         claim(document="ibm04", verdict="not run", ours=""),
     )
     page = write_claims(ledger, tmp_path / "new").read_text(encoding="utf-8")
     found = read_ledger(tmp_path / "new" / "claims.json")
-    assert (list(found.claims), found.made) == (list(ledger.claims), ledger.made)
-    assert json.loads((tmp_path / "new" / "claims.json").read_text())["claims"][1]["reason"] == "memory is faster now"
+    assert found == ledger
+    assert json.loads((tmp_path / "new" / "claims.json").read_text())["claims"][2]["reason"] == "memory is faster now"
     for text in (
         "vldb08",
         "ibm04",
@@ -74,10 +88,10 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
 
 def test_what_no_document_claims_counts_neither_as_held_nor_as_failed(tmp_path: Path) -> None:
     asked = [claim(id="asked", kind=EXTENSION, **FAILED), claim(id="asked-too", kind=EXTENSION)]
-    ledger = of(claim(), *asked)
-    assert counted(ledger.claims) == {**dict.fromkeys(COUNTED, 0), "holds": 1, EXTENSION: 2}
-    assert "1 claims: 1 holds; beside them, 2 our extension." in markdown(ledger)
-    assert "| `vldb08` | 1 | 1 | – | – | – | – | – | 2 |" in verdict_table(ledger)
+    ledger = of(claim(), *asked, claim(id="undecided", kind=OPEN, constants=("steps",), **FAILED))
+    assert counted(ledger.claims) == {**dict.fromkeys(COUNTED, 0), "holds": 1, EXTENSION: 2, OPEN: 1}
+    assert f"1 claims: 1 holds; beside them, 1 {OPEN}, 2 our extension." in markdown(ledger)
+    assert "| `vldb08` | 1 | 1 | – | – | – | – | – | 1 | 2 |" in verdict_table(ledger)
     page = write_claims(ledger, tmp_path).read_text(encoding="utf-8")
     assert '<span class="verdict aside">our extension: does not hold</span>' in page
     assert "<b>2</b><span>our extension</span>" in page
