@@ -128,7 +128,7 @@ def workers(kind: str) -> Check:
                 find_java()
                 from analysis.spark.session import session
 
-                spark = session("local[1]", quick=True).sparkContext
+                spark = session(quick=True).sparkContext
                 found["a Spark task"] = spark.parallelize([made], 1).map(lambda p: _hash(p, out)).collect()[0]
         if len(set(found.values())) > 1:
             raise Broken(f"traces differ: {json.dumps(found)}")

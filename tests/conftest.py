@@ -1,9 +1,8 @@
-"""One Spark session for all tests of a process, the order in which two workers share the files, and hypothesis."""
+"""One Spark for all tests of a process, the order in which two workers share the files, and hypothesis."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -89,14 +88,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """Two local cores, few shuffle partitions, no UI: see analysis.spark for the reasons."""
+def java() -> None:
+    """A machine without Java skips what needs Spark."""
     try:
         find_java()
     except CoverlayError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def spark(java: None) -> Any:
+    """Two local cores. Asked for by each test anew: it is the running one unless a test before asked for another."""
     from analysis.spark.session import session
 
-    started = session("local[2]", quick=True)
-    yield started
-    started.stop()
+    return session("local[2]", quick=True)

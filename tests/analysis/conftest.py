@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,7 +69,7 @@ def write_sweep(out: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def analysed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Summary:
+def analysed(java: None, tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """A small sweep, written, and aggregated once for all tests; in a folder whose name tries to be a pattern."""
     from analysis.aggregate import analyze
 
