@@ -19,8 +19,8 @@ from routing.overlay.graph import Overlay
 SHARED = -1  # the name of the one spanning tree; a source's tree is named by the source
 TREES = ("spanning", "per-source")
 
-Avoid = Callable[[int, int], int]  # of a link: 0 to use it, more if others are to be preferred
-Nearness = tuple[int, float, int]  # links to avoid on the way, its latency, its links
+Avoid = Callable[[int, int], int]  # of a link: 0 to use it; one with more is worse than any number with less
+Nearness = tuple[int, float, int]  # how bad the links to avoid on the way are, its latency, its links
 
 
 def _nothing(broker: int, neighbour: int) -> int:
@@ -96,7 +96,9 @@ def _nearness(overlay: Overlay, source: int, avoid: Avoid) -> dict[int, Nearness
 
 def _further(overlay: Overlay, nearness: Nearness, broker: int, neighbour: int, avoid: Avoid) -> Nearness:
     avoided, latency, links = nearness
-    return avoided + avoid(broker, neighbour), latency + overlay.latency(broker, neighbour), links + 1
+    if worse := avoid(broker, neighbour):
+        avoided += overlay.brokers**worse  # more than all links of a way together that are a grade better
+    return avoided, latency + overlay.latency(broker, neighbour), links + 1
 
 
 def trees_of(overlay: Overlay, kind: str, root: int | None) -> dict[int, Tree]:

@@ -134,6 +134,15 @@ def test_shortest_paths_are_made_anew_or_repaired_with_few_links() -> None:
     assert len({*first.graph.edges} - {*repaired.graph.edges}) == 1
 
 
+@pytest.mark.parametrize("how", ["replace", "recompute"])
+@pytest.mark.parametrize("trees", ["spanning", "per-source"])
+def test_a_long_way_of_links_that_are_held_is_better_than_one_that_is_down(how: str, trees: str) -> None:
+    overlay = overlay_of([(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 4, 1.0), (4, 5, 1.0), (5, 0, 1.0)])
+    first = trees_of(overlay, trees, None)[{"spanning": SHARED, "per-source": 0}[trees]]
+    tree = tree_around(overlay, how, first, first, 6, lambda a, b: 2 if {a, b} == {0, 5} else 1)
+    assert {*tree.graph.edges} == {(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)}
+
+
 def test_versions_have_names_of_their_own() -> None:
     names = [named(base, version, 6) for base in (SHARED,) for version in range(3)]
     assert names == [-1, -2, -3]
