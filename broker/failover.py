@@ -25,7 +25,7 @@ from broker.settings import Failover
 from broker.trace.schema import CLIENT, DETECTED, NOBODY, REJOINED, SWITCHED
 from routing.overlay.failover import alike, named, tree_around
 from routing.overlay.graph import Overlay
-from routing.overlay.trees import SHARED, Tree, links_of
+from routing.overlay.trees import SHARED, links_of
 
 Target = tuple[int, int]  # a broker and NOBODY, or the two ends of a link, the smaller one first
 HELD, DOWN = 1, 2  # back, but not to be used yet; known to be down
@@ -42,9 +42,12 @@ class FailingNetwork(NetworkAround, Protocol):
 
 @dataclass(slots=True, eq=False)
 class Version:
-    """One version of a tree; the first is the tree that the network began with."""
+    """One version of a tree; the first is the tree that the network began with.
 
-    tree: Tree
+    The tree itself is among those of the network until the version is retired; what is told here is kept for the trace.
+    """
+
+    name: int
     source: int  # whose tree it is: SHARED, or the publisher
     number: int = 0  # of the versions of this tree
     before: int = NOBODY  # the version that it takes over from
@@ -57,7 +60,7 @@ class Version:
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Of the trace."""
-        life = self.tree.name, self.source, self.before, self.began, self.serves, self.first, self.retired
+        life = self.name, self.source, self.before, self.began, self.serves, self.first, self.retired
         yield from ((*life, *change) for change in self.changed)
 
 
@@ -69,22 +72,22 @@ class Versions:
 
     def __init__(self, network: FailingNetwork, failover: Failover) -> None:
         self.network, self.settings = network, failover
-        self._alive = {source: [Version(tree, source)] for source, tree in network.trees.items()}  # oldest first
+        self._alive = {source: [Version(source, source)] for source in network.trees}  # oldest first
         self._original = dict(network.trees)
         self._current = {source: first for source, (first,) in self._alive.items()}
-        self._called = {version.tree.name: version for version in self._current.values()}
+        self._called = {version.name: version for version in self._current.values()}
         self._begun: list[Version] = []  # all but the first of each tree
         self._known: dict[Target, int] = {}  # what is not to be used → HELD or DOWN
         self.repairing = 0  # messages of repairs on their way
 
     def current(self, broker: int) -> int:
         """The version that events follow that are published at a broker now."""
-        return self._current[SHARED if SHARED in self._current else broker].tree.name
+        return self._current[SHARED if SHARED in self._current else broker].name
 
     @property
     def newest(self) -> dict[int, int]:
         """The name of the newest version of each tree."""
-        return {source: alive[-1].tree.name for source, alive in self._alive.items()}
+        return {source: alive[-1].name for source, alive in self._alive.items()}
 
     @property
     def followed(self) -> int:
@@ -132,7 +135,8 @@ class Versions:
         network, operation = self.network, -1
         self.repairing += 1  # all trees together, also where a new version needs no message
         for source, original in self._original.items():
-            now, number = self._alive[source][-1].tree, self._alive[source][-1].number + 1
+            newest = self._alive[source][-1]
+            now, number = network.trees[newest.name], newest.number + 1
             name = named(source, number, len(network.brokers))
             tree = tree_around(network.overlay, self.settings.how, original, now, name, self._avoid)
             links, before = links_of([tree]), links_of([now])
@@ -141,7 +145,7 @@ class Versions:
             if operation < 0:
                 operation = network.new_operation("switch", NOBODY, target[0])
             changed = tuple((*link, link in links) for link in sorted({*links} ^ {*before}))
-            version = Version(tree, source, number, now.name, network.env.now, changed=changed)
+            version = Version(name, source, number, now.name, network.env.now, changed=changed)
             self._alive[source].append(version)
             self._begun.append(version)
             self._called[name] = version
@@ -184,7 +188,7 @@ class Versions:
             return  # a newer one is about to take over
         for version in [version for version in alive[:-1] if not version.following]:
             alive.remove(version)
-            version.retired, name = self.network.env.now, version.tree.name
+            version.retired, name = self.network.env.now, version.name
             del self._called[name], self.network.trees[name]
             self._mark("retire", self.network.new_operation("retire", NOBODY, NOBODY), name)
 

@@ -214,11 +214,11 @@ class Broker:
             for part in self.parts.values():
                 part.introduce(message.operation)
                 part.recovery.start()
-        elif message.kind == "retire":
-            self._retire(message.tree, message.operation)
-        elif message.tree in self.parts:  # not retired meanwhile
+        elif message.tree in self.parts:  # not retired meanwhile, which a restart may do while the marker waits
             part = self.parts[message.tree]
-            if message.kind == "switch":
+            if message.kind == "retire":
+                self._retire(message.tree, message.operation)
+            elif message.kind == "switch":
                 part.introduce(message.operation)
             else:
                 part.recovery.receive(message)

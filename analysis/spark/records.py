@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.spark.runs import Run
-from broker.trace.schema import LOSSES, MUST_BE_ZERO, OF_FAILOVER, SCHEMAS
+from broker.trace.schema import BY_TIME, LOSSES, MUST_BE_ZERO, OF_FAILOVER, SCHEMAS
 
 # Of the trace's table `run`, in its types.
 _RECORDED = (
     "brokers", "events", "attributes", "simple_entries", "finished", "wall_seconds", "due", "due_delivered",
-    "unavoidable", "spare_links", *OF_FAILOVER,
+    "unavoidable", "links", "spare_links", *BY_TIME, *OF_FAILOVER,
     "judged_share", *MUST_BE_ZERO, *LOSSES,
     "first_published", "last_published", "preloads", "preload_messages",
 )  # fmt: skip

@@ -278,6 +278,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         due_delivered=pa.int64(),  # of these; due − due_delivered is the sum of all that was missed
         undue=pa.int64(),  # delivered though not due: to another in its place, while requests or repairs spread
         unavoidable=pa.int64(),  # of all that was lost, whatever the cause: flooding over all links loses it too
+        due_during=pa.int64(),  # of events published while a broker or link was down: due, delivered, unavoidably lost
+        due_delivered_during=pa.int64(),
+        unavoidable_during=pa.int64(),
+        due_after=pa.int64(),  # of events published when something had been down and all was back: due, delivered
+        due_delivered_after=pa.int64(),
         judged_share=pa.float64(),  # share of the events that the oracle judged; its counts above are of these
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
@@ -347,8 +352,9 @@ _RECORDED = (
 )
 _BEFORE = ("first_published", "last_published", "preloads", "preload_messages")
 _COUNTED = ("unaccounted", "missed_refused", "missed_unpublished", "due", "due_delivered", "undue", "unavoidable")
+BY_TIME = ("due_during", "due_delivered_during", "unavoidable_during", "due_after", "due_delivered_after")
 OF_FAILOVER = ("detections", "detecting", "switchovers", "switching", "switchover_messages", "heartbeats")
-_JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share", *_COUNTED)
+_JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share", *_COUNTED, *BY_TIME)
 _LATER = {
     "run": (digests.COLUMN, *_RECORDED, *_BEFORE, *OF_FAILOVER, *_JUDGED),
     "publications": (*_WORK, "service", "on_tables", "on_matching"),

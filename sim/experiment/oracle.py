@@ -45,12 +45,16 @@ from broker.trace.sampling import is_kept
 from broker.trace.schema import (
     CLIENT,
     CONVERGED,
+    CRASH,
     CRASHED,
+    CUT,
     FAILURES,
+    HEAL,
     LINK_DOWN,
     PUBLISHER_DOWN,
     QUEUE_FULL,
     REPAIRS,
+    RESTART,
     empty,
 )
 from routing.contract import SendsTo
@@ -73,7 +77,7 @@ from sim.experiment.oracle_events import (
     compare,
     fates_of,
 )
-from sim.experiment.oracle_floor import Floor
+from sim.experiment.oracle_floor import Floor, down_times
 from sim.experiment.oracle_lives import Requests, lives_of
 from sim.experiment.oracle_network import Subscriptions
 from sim.experiment.oracle_paths import (
@@ -117,6 +121,11 @@ class Verdict:
     due_delivered: int = 0
     undue: int = 0
     unavoidable: int = 0  # of those lost for whatever cause: flooding over all links would have lost them too
+    due_during: int = 0  # of events published while something was down
+    due_delivered_during: int = 0
+    unavoidable_during: int = 0
+    due_after: int = 0  # and when something had been down, and all was back
+    due_delivered_after: int = 0
     judged_share: float = 1.0  # of the events; all counts refer to these
 
 
@@ -175,6 +184,7 @@ class _Judging:
         if rules.network and rules.k is not None:
             self._everywhere = Subscriptions(self._truth, requests.forgotten(count)[order])
         self._broken = _broken_times(faults)
+        self._down = _down(tables["faults"])
         self._happened = _happened(faults, events, self._broken)
         self._step, self._publisher, self._since = np.full(events, -1), np.full(events, -1), np.zeros(events)
         event, step, publisher, since = columns(tables["published"], "event", "step", "broker", "time")
@@ -237,7 +247,7 @@ class _Judging:
     def _fates(self, numbers: Ints, messages: Part, until: Floats) -> Fates:
         about = messages.event, messages.columns["step"], until
         published = self._step[numbers], self._publisher[numbers], self._since[numbers]
-        return fates_of(*published, about, self._happened[numbers], self._broken)
+        return fates_of(*published, about, self._happened[numbers], self._broken, self._down)
 
 
 class _Rows:
@@ -280,6 +290,13 @@ def _happened(faults: pd.DataFrame, events: int, broken: Floats) -> Ints:
     ):
         happened[np.unique(faults["event"][which]).astype(np.int64)] |= bit
     return happened
+
+
+def _down(faults: pa.Table) -> Floats:
+    """When brokers and links were down, (n, 2)."""
+    kinds = (CRASH, RESTART), (CUT, HEAL)
+    found = [times for kind in kinds for its in down_times(faults, *kind).values() for times in its]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
 def _broken_times(faults: pd.DataFrame) -> Floats:

@@ -18,9 +18,11 @@ from sim.experiment.oracle_truth import Bools, Floats, Ints
 COUNTED = (
     *("missed", "duplicates", "spurious", "strays", "missed_transient", "missed_dropped", "missed_fault"),
     *("missed_refused", "missed_unpublished", "due", "due_delivered", "undue", "unavoidable"),
+    *("due_during", "due_delivered_during", "unavoidable_during", "due_after", "due_delivered_after"),
 )
 MISSED, DUPLICATES, SPURIOUS, STRAYS, TRANSIENT, DROPPED, FAULT, REFUSED, UNPUBLISHED = range(9)
-DUE, DELIVERED, UNDUE, UNAVOIDABLE = range(9, len(COUNTED))
+DUE, DELIVERED, UNDUE, UNAVOIDABLE = range(9, 13)
+DURING, AFTER = slice(13, 16), slice(16, 18)  # of these, those of events published while something was down, and later
 CAUSES = (MISSED, TRANSIENT, DROPPED, FAULT, REFUSED, UNPUBLISHED)  # of a loss: each has exactly one
 SAME_SCORE = 1e-9  # relative to 1 + score: weights added up in another order differ in their last bits
 # Bits: what happened to copies of an event, or to the event before its broker took it in.
@@ -39,6 +41,8 @@ class Fates:
     happened: Ints  # bits
     broken: Floats  # times in which something was down or under repair, (n, 2)
     faulty: Bools  # a copy was lost to a fault, or something was down or under repair meanwhile
+    during: Bools  # published while something was down
+    after: Bools  # published when something had been down, and all was back
 
     def met_repair(self, since: Floats, until: Floats) -> Bools:
         """Was something down or under repair between these times?"""
@@ -71,15 +75,20 @@ def fates_of(
     messages: tuple[Ints, Ints, Floats],
     happened: Ints,
     broken: Floats,
+    down: Floats,
 ) -> Fates:
-    """`messages`: which events they were about, their steps, and when each was over."""
+    """`messages`: which events they were about, their steps, and when each was over; `down`: as `broken`, in Fates."""
     hop_event, step, until = messages
     ended, over = published - 1, since.copy()
     np.maximum.at(ended, hop_event, step)
     np.maximum.at(over, hop_event, until)
     faulty = (happened & A_COPY_LOST != 0) | _met(broken, since, over)
     entered = np.bincount(hop_event, minlength=len(published)) > 0
-    return Fates(published, publisher, since, ended, entered, happened, broken, faulty)
+    during = np.zeros(len(since), bool)
+    for begin, end in down:
+        during |= (begin <= since) & (since < end)
+    after = (since >= down[:, 0].min(initial=np.inf)) & ~during
+    return Fates(published, publisher, since, ended, entered, happened, broken, faulty, during, after)
 
 
 def _met(broken: Floats, since: Floats, until: Floats) -> Bools:
@@ -113,7 +122,11 @@ def compare(due: Due, served: Served, fates: Fates, lives: Lives, reached: Bools
     if floor is not None:
         arrival = floor.arrival(fates.publisher[event], arrival, due.broker[lost])
     counts += np.bincount(_causes(due, lost, fates, lives, reached, arrival), minlength=len(COUNTED))
-    counts[UNAVOIDABLE] = np.isinf(arrival).sum()
+    nowhere = np.isinf(arrival)
+    counts[UNAVOIDABLE] = nowhere.sum()
+    about = due.event, served.event[as_due], event[nowhere]
+    counts[DURING] = [fates.during[events].sum() for events in about]
+    counts[AFTER] = [fates.after[events].sum() for events in about[:2]]
     return counts
 
 

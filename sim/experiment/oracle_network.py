@@ -24,10 +24,12 @@ import numpy as np
 from broker.trace.schema import CLIENT
 from sim.experiment.oracle_due import Truth, in_force
 from sim.experiment.oracle_events import (
+    AFTER,
     COUNTED,
     DELIVERED,
     DUE,
     DUPLICATES,
+    DURING,
     MISSED,
     SAME_SCORE,
     SPURIOUS,
@@ -119,12 +121,15 @@ def judge_events(
     edges_served = np.searchsorted(served.event, np.arange(len(values) + 1))
     for place in np.flatnonzero(fates.published >= 0).tolist():
         some = order[edges[place] : edges[place + 1]]
-        its = slice(*edges_served[place : place + 2])
+        rows = slice(*edges_served[place : place + 2])
         takes = None if floor is None else floor.takes(int(fates.publisher[place]), float(fates.since[place]))
         flooded = None if takes is None else np.isfinite(takes)
         under = Under(int(fates.published[place]), int(fates.ended[place]), int(causes[place]), flooded)
-        got = Served(*(column[its] for column in vars(served).values()))
-        counts += judge_event(known, row[some], scores[some], under, got)
+        got = Served(*(column[rows] for column in vars(served).values()))
+        its = judge_event(known, row[some], scores[some], under, got)
+        its[DURING] = its[[DUE, DELIVERED, UNAVOIDABLE]] * fates.during[place]
+        its[AFTER] = its[[DUE, DELIVERED]] * fates.after[place]
+        counts += its
     return counts
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker.settings import Failover
-from broker.trace.schema import CLIENT, CRASH, CUT, DETECTED, REJOINED, RESTART, SWITCHED
+from broker.trace.schema import CLIENT, CRASH, CUT, DETECTED, RESTART, SWITCHED
 from routing.overlay.graph import Overlay
 from sim.experiment.oracle_floor import down_times
 from sim.experiment.oracle_paths import columns, is_kind
@@ -29,12 +29,11 @@ def switchovers(
             "switching": 0.0,
         }
     detecting = _detecting(tables["faults"])
-    switching = _switching(tables["faults"])
     return {
         "detections": len(detecting),
         "detecting": math.fsum(detecting),
-        "switchovers": len(switching),
-        "switching": math.fsum(switching),
+        "switchovers": int(is_kind(tables["faults"], "kind", SWITCHED).sum()),
+        "switching": math.fsum(_switching(tables)),
         "switchover_messages": _messages(tables),
         "heartbeats": _heartbeats(tables["faults"], overlay, failover, finished),
     }
@@ -51,16 +50,18 @@ def _detecting(faults: pa.Table) -> list[float]:
     return found
 
 
-def _switching(faults: pa.Table) -> list[float]:
-    """From the first thing that called for other trees until events followed them."""
-    found, since = [], math.nan
-    for time, kind, *_ in _rows(faults):
-        if kind in (DETECTED, REJOINED) and math.isnan(since):
-            since = time
-        elif kind == SWITCHED:
-            found.append(time - since)
-            since = math.nan
-    return found
+def _switching(tables: Mapping[str, pa.Table]) -> list[float]:
+    """From the first notice that called for other trees until events followed them."""
+    if "versions" not in tables:
+        return []
+    found = dict[float, float]()
+    waiting = math.inf
+    for began, serves in zip(*columns(tables["versions"], "began", "serves"), strict=True):
+        waiting = min(waiting, began)
+        if not math.isnan(serves):  # else a newer one took over before it was filled
+            found[serves] = max(found.get(serves, 0.0), serves - waiting)
+            waiting = math.inf
+    return list(found.values())
 
 
 def _messages(tables: Mapping[str, pa.Table]) -> int:

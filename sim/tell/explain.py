@@ -56,9 +56,7 @@ class Explainer:
         yield trace.which
         yield from self._lives(subscription)
         yield f"event {event} was published at {start.time:.3f} ms at {trace.names[start.broker]}"
-        if start.time >= trace.switching:
-            yield f"  {self._switched(event, subscription)}"
-            return
+        yield from self._tree(event)
         try:
             truth = self.truth
         except CoverlayError as error:
@@ -70,13 +68,16 @@ class Explainer:
             walk = Walk(truth, event, subscription)
             yield from (f"  {walk.words(hop)}" for hop in walk.hops())
 
-    def _switched(self, event: int, subscription: int) -> str:
-        """What the trace says of an event that followed other trees than the first; it does not have these trees."""
-        hops, deliveries = self.trace.about(event, "publications"), self.trace.about(event, "deliveries")
-        served = subscription in set(deliveries["subscription"])
-        passed = ", ".join(self.trace.names[broker] for broker in hops["target"])
-        known = f"trees had begun to switch over at {self.trace.switching:.3f} ms, so its way is told without reasons"
-        return f"{'delivered' if served else 'not delivered'}; it passed {passed or 'no broker'}; {known}"
+    def _tree(self, event: int) -> Iterator[str]:
+        """Which tree an event follows, where others than the first took over, and which one came too late for it."""
+        trace, start = self.trace, self.trace.published[event]
+        its = trace.followed(event)
+        if its.joined:
+            yield f"  it follows {its.words(trace.names)}"
+        lost = not trace.about(event, "faults").empty
+        later = (v for v in trace.versions(start.broker) if v.serves is not None and v.first > its.first)
+        if lost and (following := next(later, None)) is not None:
+            yield f"  too late for it was {following.words(trace.names)}"
 
     def _lives(self, subscription: int) -> Iterator[str]:
         """Where a subscription lives, and from when to when its client asked for it."""
@@ -93,6 +94,7 @@ class Explainer:
         trace = self.trace
         start = trace.published[event]
         yield f"event {event} published at {trace.names[start.broker]} at {start.time:.3f} ms"
+        yield from self._tree(event)
         deliveries = trace.about(event, "deliveries")
         if trace.network_wide is None:
             hops: list[Any] = list(trace.about(event, "publications").itertuples())

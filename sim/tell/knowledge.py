@@ -16,8 +16,9 @@ import pandas as pd
 
 from broker.trace.schema import CLIENT, NOBODY
 from sim.tell.run_trace import Trace
+from sim.tell.versions import Version
 
-Link = tuple[int, int, int]  # sender, receiver, tree
+Link = tuple[int, int]  # sender, receiver
 Matches = Callable[[int], bool]  # does an event match this subscription or merger?
 
 
@@ -48,7 +49,10 @@ class Knowledge:
         return max((begun for begun in self._forgot.get(broker, ()) if begun <= step), default=0)
 
     def table(self, broker: int, source: int, tree: int, step: int) -> set[int]:
-        """What a broker had heard from a neighbour, or from its own clients, before a step, and still had."""
+        """What a broker had heard from a neighbour, or from its own clients, before a step, and still had.
+
+        `tree`: the version of the tree in which the tables of the link began.
+        """
         rows = self._changes
         rows = rows[(rows["target"] == broker) & (rows["source"] == source)]
         rows = rows[(rows["step"] < step) & (rows["step"] >= self._since(broker, step))]
@@ -57,16 +61,17 @@ class Knowledge:
         last = rows.drop_duplicates("subscription", keep="last")
         return set(last.loc[last["kind"] == "subscribe", "subscription"].tolist())
 
-    def knows(self, link: Link, subscription: int, step: int) -> bool:
+    def knows(self, link: Link, version: Version, subscription: int, step: int) -> bool:
         """Had the sender of a link heard of a subscription, from anyone but the receiver?"""
-        broker, neighbour, tree = link
+        broker, neighbour = link
         rows = self._changes[(self._changes["target"] == broker) & (self._changes["subscription"] == subscription)]
-        sources = set(rows["source"].tolist()) - {neighbour}
-        return any(subscription in self.table(broker, source, tree, step) for source in sources)
+        sources = set(rows["source"].tolist()) & {CLIENT, *version.tree.graph[broker]} - {neighbour}
+        tables = (self.table(broker, source, version.begun(broker, source), step) for source in sources)
+        return any(subscription in table for table in tables)
 
-    def decided(self, link: Link, subscription: int, step: int) -> tuple[str, tuple[int, ...]]:
+    def decided(self, link: Link, tree: int, subscription: int, step: int) -> tuple[str, tuple[int, ...]]:
         """The outcome that held for a subscription on a link at a step, and who covered it; "" if there was none."""
-        broker, neighbour, tree = link
+        broker, neighbour = link
         rows = self._decisions
         rows = rows[(rows["broker"] == broker) & (rows["neighbour"] == neighbour) & (rows["tree"] == tree)]
         rows = rows[(rows["step"] < step) & (rows["step"] >= self._since(broker, step))]
@@ -80,22 +85,24 @@ class Knowledge:
             coverers = [wider if c == gone else c for c in coverers]
         return str(first["outcome"].iloc[0]), tuple(dict.fromkeys(coverers))
 
-    def links(self, subscription: int, step: int) -> Iterator[tuple[Link, str, tuple[int, ...]]]:
-        """Every link whose sender knew a subscription at a step, with the outcome there and who covered it."""
+    def links(self, version: Version, subscription: int, step: int) -> Iterator[tuple[Link, str, tuple[int, ...]]]:
+        """Every link of a tree whose sender knew a subscription at a step, the outcome there and who covered it."""
         mine = self._decisions[self._decisions["subscription"] == subscription]
         rows: list[Any] = list(mine.drop_duplicates(["broker", "neighbour", "tree"]).itertuples())
         for row in rows:
-            link = row.broker, row.neighbour, row.tree
-            if self.knows(link, subscription, step):
-                outcome, coverers = self.decided(link, subscription, step)
+            link = row.broker, row.neighbour
+            there = version.tree.graph.has_edge(*link) and row.tree == version.begun(*link)
+            if there and self.knows(link, version, subscription, step):
+                outcome, coverers = self.decided(link, row.tree, subscription, step)
                 if outcome:
                     yield link, outcome, coverers
 
-    def gap(self, path: list[int], tree: int, subscription: int, step: int, matches: Matches) -> Gap | None:
+    def gap(self, path: list[int], version: Version, subscription: int, step: int, matches: Matches) -> Gap | None:
         """Where a subscription, or who `matches` in its place, ended on a path from its broker; None if it did not."""
         standing = subscription
         for here, there in pairwise(path):
-            outcome, coverers = self.decided((here, there, tree), standing, step)
+            tree = version.begun(here, there)
+            outcome, coverers = self.decided((here, there), tree, standing, step)
             standing = next((coverer for coverer in coverers if matches(coverer)), standing)
             if standing not in self.table(there, here, tree, step):
                 return Gap(outcome == "dormant", here, there, standing)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,14 +20,15 @@ import pyarrow as pa
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
-from broker.trace.schema import CRASH, DETECTED, RESTART
+from broker.trace.schema import CRASH, RESTART
 from coverlay import CoverlayError, did_you_mean, quoted
 from routing.overlay.graph import MOST_DIGITS, Overlay, broker_called
-from routing.overlay.trees import Tree, shortest_paths, spanning
+from routing.overlay.trees import SHARED, shortest_paths, spanning
 from sim.experiment.config import parse
 from sim.experiment.effects import input_digests
 from sim.experiment.faults import read_faults
 from sim.experiment.plan import EXPERIMENT, PlannedRun, load
+from sim.tell.versions import Version, versions
 from sim.workloads.files import ids_in
 
 
@@ -47,6 +47,7 @@ class Trace(ABC):
         self.run_id, self.arrow, self.parameters = run_id, arrow, parameters
         self._frames: dict[str, pd.DataFrame] = {}
         self._of_event: dict[str, Any] = {}  # table → event → its rows
+        self._versions: dict[int, list[Version]] = {}  # source of a tree, or SHARED → see `versions`
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
 
     @property
@@ -134,13 +135,6 @@ class Trace(ABC):
         return {event: Published(*at) for event, *at in zip(*(rows[name].tolist() for name in names), strict=True)}
 
     @cached_property
-    def switching(self) -> float:
-        """When brokers first knew that other trees have to take over (routing.failover); inf: never."""
-        faults = self.read("faults")
-        times = faults.loc[faults["kind"] == DETECTED, "time"]
-        return float(times.min()) if len(times) else math.inf
-
-    @cached_property
     def forgot(self) -> dict[int, list[int]]:
         """The steps from which on a broker began anew with empty tables: a crash had taken its memory."""
         restarts = self.forgetful
@@ -173,17 +167,33 @@ class Trace(ABC):
             graph.add_edge(link.broker, link.neighbour, latency=link.latency)
         return graph
 
-    def tree(self, publisher: int) -> Tree:
-        """The tree that the events of a broker travel on."""
-        overlay, routing = Overlay(self.routed, self.routed, "trace"), self.parameters.get("routing", {})
-        if routing.get("trees") == "per-source":
-            return shortest_paths(overlay, publisher)
-        return spanning(overlay, routing.get("root"))
+    @property
+    def per_source(self) -> bool:
+        return bool(self.parameters.get("routing", {}).get("trees") == "per-source")
 
-    def path(self, publisher: int, home: int) -> list[int]:
-        """The brokers that an event passes from its publisher to a subscriber's broker."""
-        found: list[int] = nx.shortest_path(self.tree(publisher).graph, publisher, home)
-        return found
+    def versions(self, publisher: int) -> list[Version]:
+        """The trees that the events of a broker travelled on, in order."""
+        source = publisher if self.per_source else SHARED
+        if source not in self._versions:
+            overlay = Overlay(self.routed, self.routed, "trace")
+            root = self.parameters.get("routing", {}).get("root")
+            first = shortest_paths(overlay, source) if self.per_source else spanning(overlay, root)
+            self._versions[source] = list(versions(first, self.read("versions").query(f"source == {source}")))
+        return self._versions[source]
+
+    def followed(self, event: int) -> Version:
+        """The version of its tree that an event travelled on."""
+        place = self._place[event]
+        return [v for v in self.versions(self.published[event].broker) if v.first <= place][-1]
+
+    def newest(self, publisher: int, at: float) -> Version:
+        """The version whose tables brokers have, or fill, at a time."""
+        return [version for version in self.versions(publisher) if version.began <= at][-1]
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        """How many events had been published before each."""
+        return {event: place for place, event in enumerate(self.published)}
 
 
 class RunTrace(Trace):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,11 +25,7 @@ def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     if not there:
         yield "No story: every run failed."
         return
-    trace = RunTrace(out, run.run_id)
-    if trace.switching < math.inf:
-        yield "No story: trees were switched over, and the trace does not have those that took over."
-        return
-    yield from story_of(Truth(run, trace)).lines(count)
+    yield from story_of(Truth(run, RunTrace(out, run.run_id))).lines(count)
 
 
 def story_of(truth: Truth) -> Story:

@@ -88,11 +88,12 @@ class Story:
             f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:.4g}, after {far} and "
             f"{row.latency:.1f} ms: subscription {self._called(subscription)}, {self.truth.words(subscription)}"
         )
-        yield from self._held_back(subscription, int(self.truth.arrivals(int(row.event))[row.broker]))
+        yield from self._held_back(int(row.event), subscription, int(self.truth.arrivals(int(row.event))[row.broker]))
 
-    def _held_back(self, subscription: int, step: int) -> Iterator[str]:
+    def _held_back(self, event: int, subscription: int, step: int) -> Iterator[str]:
         """On how many links covering held the subscription back when the event came, and because of whom."""
-        coverers = [by for _, _, by in self.truth.knowledge.links(subscription, step)]
+        version = self.trace.followed(event)
+        coverers = [by for _, _, by in self.truth.knowledge.links(version, subscription, step)]
         held = [by for by in coverers if by]
         if not held:
             return

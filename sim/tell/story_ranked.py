@@ -116,13 +116,13 @@ class RankedStory(Story):
         said = self.said[(self.said["event"] == event) & (self.said["kind"] == "query")]
         steps = dict(zip(said["target"].tolist(), said["step"].tolist(), strict=True))
         start = self.trace.published[event].broker
-        path, tree = self.trace.path(start, home), self.trace.tree(start).name
-        here, there = next((here, there) for here, there in pairwise(path) if there not in steps)
+        version = self.trace.followed(event)
+        way = pairwise(version.path(start, home))
+        here, there = next((here, there) for here, there in way if there not in steps)
         if here not in steps:
             return False
-        entries = np.array(
-            truth.matching_of(event, list(truth.knowledge.table(here, there, tree, steps[here]))), dtype=np.int64
-        )
+        held = truth.knowledge.table(here, there, version.begun(here, there), steps[here])
+        entries = np.array(truth.matching_of(event, list(held)), dtype=np.int64)
         keys = zip((-truth.scores(event, entries, steps[here])).tolist(), entries.tolist(), strict=True)
         return bool(len(entries)) and min(keys) > (-float(last.score), int(last.subscription))
 

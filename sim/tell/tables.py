@@ -115,7 +115,7 @@ def missing(parameters: Mapping[str, Any], crashed: bool) -> str | None:
     if parameters.get("arrivals", {}).get("kind") == "preloaded":
         return "what was preloaded spread before time 0, and its hops are not in the trace"
     if parameters.get("routing", {}).get("failover", "none") != "none":
-        return "trees were switched over, and the trace does not have those that took over"
+        return "trees may be switched over, and the trace does not say what brokers forget with an old one"
     if parameters.get("routing", {}).get("mode") == "prune":
         return "what receivers prune is not in the trace"
     if run.get("sample_decisions", 1.0) < 1.0:

@@ -66,10 +66,10 @@ def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
     """A row for each broker whose neighbours do not know a subscription either; `told`: brokers that have a row."""
     mine = _made(found, subscription)
     gone = mine.empty or mine.iloc[-1].kind == "unsubscribe"
-    if gone or not _on_first_tree(found):
+    if gone or found.trace.per_source:
         return []
     home = int(mine.iloc[0].broker)
-    ways = nx.bfs_edges(found.trace.routed, home, sort_neighbors=sorted)
+    ways = nx.bfs_edges(found.trace.newest(home, found.at).tree.graph, home, sort_neighbors=sorted)
     standing: dict[int, tuple[int, ...]] = {home: (subscription,)}
     rows: list[Row] = []
     for here, there in ways:
@@ -77,11 +77,6 @@ def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
         if there not in told:
             rows.append((there, here, SHARED, subscription, NOT_TOLD, standing[there]))
     return rows
-
-
-def _on_first_tree(found: Found) -> bool:
-    """Is there one tree for all, and has no other taken over?"""
-    return found.trace.parameters["routing"]["trees"] != "per-source" and found.at < found.trace.switching
 
 
 def _passed_on(found: Found, here: int, there: int, standing: int) -> tuple[int, ...]:
@@ -149,10 +144,10 @@ def _made(found: Found, subscription: int) -> pd.DataFrame:
 def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
     """From its home to a broker: what represents it on each link."""
     routing = found.trace.parameters["routing"]
-    if not _on_first_tree(found):
+    if found.trace.per_source:
         return  # each tree has its own way: the rows say it
     names, standing, called, part = found.trace.names, subscription, partial(_called, found), ""
-    for here, there in pairwise(found.trace.path(home, to)):
+    for here, there in pairwise(found.trace.newest(home, found.at).path(home, to)):
         state, because = _state(found, here, there, standing)
         link = f"  {names[here]} → {names[there]}:"
         if state == SUPPRESSED:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DOWN, QUEUE_FULL
-from routing.overlay.trees import Tree, reaches
+from routing.overlay.trees import SHARED, reaches
 from routing.strategies import strategy
 from sim.experiment.oracle_paths import untraced
 from sim.tell.run_trace import Trace
@@ -80,8 +80,8 @@ class Walk:
     def __init__(self, truth: Truth, event: int, subscription: int) -> None:
         self.truth, self.trace, self.event, self.subscription = truth, truth.trace, event, subscription
         self.home, self.start = int(truth.homes[subscription]), truth.trace.published[event].broker
-        self.tree: Tree = truth.trace.tree(self.start)
-        self.path = truth.trace.path(self.start, self.home)
+        self.version = truth.trace.followed(event)
+        self.path = self.version.path(self.start, self.home)
         self.matches = truth.matches(event, subscription)
         self.faults = self.trace.about(event, "faults")
         self.reached = {int(hop.target): hop for hop in _rows(self.trace.about(event, "publications"))}
@@ -102,10 +102,10 @@ class Walk:
 
     def _sent(self, step: int, here: int, there: int) -> tuple[str, int]:
         sends_to = strategy(self.trace.parameters["routing"]["strategy"]).sends_to
-        if there in reaches(self.tree, here, sends_to)[1]:
+        if there in reaches(self.version.tree, here, sends_to)[1]:
             return (AS_ALL if sends_to == "nobody" else UPWARDS), NOBODY
         truth, mine = self.truth, self.subscription
-        table = sorted(truth.knowledge.table(here, there, self.tree.name, step))
+        table = sorted(truth.knowledge.table(here, there, self.version.begun(here, there), step))
         entries = truth.matching_of(self.event, table)
         pruned = self.trace.parameters["routing"].get("mode") == "prune"
         if not entries:
@@ -140,7 +140,7 @@ class Walk:
         if spread_before or self.trace.parameters.get("run", {}).get("sample_decisions", 1.0) < 1.0:
             return UNTOLD, nobody, nowhere
         gap = truth.knowledge.gap(
-            way, self.tree.name, self.subscription, step, lambda standing: truth.matches(self.event, standing)
+            way, self.version, self.subscription, step, lambda standing: truth.matches(self.event, standing)
         )
         if gap is None:
             return UNEXPLAINED, nobody, nowhere
@@ -152,7 +152,7 @@ class Walk:
             return NOT_MADE
         if not self.truth.in_force(self.subscription, step):
             return LEFT
-        own = self.truth.knowledge.table(self.home, CLIENT, self.tree.name, step)
+        own = self.truth.knowledge.table(self.home, CLIENT, SHARED, step)
         return "" if self.subscription in own else FORGOTTEN
 
     def _arrived(self, hop: Any) -> Hop:

@@ -294,7 +294,9 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(counted: Make) -> Non
 def test_truth_is_the_run_record(counted: Make) -> None:
     must_be_zero = {"missed": 1, "duplicates": 2, "spurious": 3, "strays": 6, "wrong_times": 7, "unaccounted": 8}
     lost = {"missed_transient": 3, "missed_dropped": 5, "missed_fault": 1, "missed_refused": 4, "missed_unpublished": 6}
-    record = handmade.record(**must_be_zero, **lost, due=80, due_delivered=60, unavoidable=4, spare_links=2)
+    record = handmade.record(**must_be_zero, **lost, due=80, due_delivered=60, unavoidable=4, spare_links=2, links=2)
+    record |= {"due_during": 40, "due_delivered_during": 10, "unavoidable_during": 4}
+    record |= {"due_after": 30, "due_delivered_after": 15}
     record |= {"detections": 2, "detecting": 500.0, "switchovers": 4, "switching": 60.0}
     record |= {"switchover_messages": 33, "heartbeats": 900}
     record |= {
@@ -307,10 +309,11 @@ def test_truth_is_the_run_record(counted: Make) -> None:
     names = "missed duplicates spurious strays wrong_times unaccounted missed_transient missed_dropped missed_fault"
     names += (
         " missed_refused missed_unpublished unavoidable unavoidable_share spare_share"
+        " delivery_ratio_during floor_during delivery_ratio_after"
         " detection_mean switchovers switchover_mean switchover_messages heartbeats judged_share delivery_ratio"
         " control_per_event simulated_time wall_seconds"
     )
-    values = (1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 3.0, 5.0, 1.0, 4.0, 6.0, 4.0, 0.05, 0.2)
+    values = (1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 3.0, 5.0, 1.0, 4.0, 6.0, 4.0, 0.05, 0.2, 0.25, 0.9, 0.5)
     values += (250.0, 4.0, 15.0, 33.0, 900.0, 0.5, 0.75, 2.0, 9.0, 0.5)
     control = [{"source": 0, "target": 1, "kind": "subscribe"}] * 8
     expect(counted(run=[record], control=control), names, *values)
@@ -322,8 +325,8 @@ def test_what_nobody_judged_is_unknown(counted: Make) -> None:
     assert [found[name] for name in ("missed", "duplicates", "missed_fault", "delivery_ratio")] == [None] * 4
 
 
-def test_spare_links_save_nothing_where_there_are_none(counted: Make) -> None:
-    record = handmade.record(due=80, due_delivered=60, unavoidable=4, spare_links=0)
+def test_no_other_way_saves_anything_in_a_tree(counted: Make) -> None:
+    record = handmade.record(brokers=3, due=80, due_delivered=60, unavoidable=4, links=2, spare_links=0)
     assert (counted(run=[record]))["spare_share"] is None
 
 
@@ -369,7 +372,7 @@ def test_a_run_without_rows_has_what_each_metric_says(counted: Make) -> None:
 
 def test_queries_read_every_table_that_has_numbers() -> None:
     read = {name for query in QUERIES.values() for name in query.sources if name in ALL}
-    assert read == {*ALL} - {"run", "links", "published"}
+    assert read == {*ALL} - {"run", "links", "published", "versions"}
 
 
 def test_an_unknown_metric_lists_those_there_are() -> None:

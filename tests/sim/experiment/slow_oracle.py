@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, PUBLISHER_DOWN, QUEUE_FULL
+from broker.trace.schema import (
+    CLIENT,
+    CRASHED,
+    FAILURES,
+    LINK_DOWN,
+    PUBLISHER_DOWN,
+    QUEUE_FULL,
+    REPAIRS,
+)
 from sim.experiment import oracle
 from sim.experiment.oracle_lives import Requests, lives_of
 from sim.experiment.oracle_paths import with_mergers
@@ -101,6 +109,8 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
         lost = its["time"][its["kind"].isin([LINK_DOWN, CRASHED])]
         faulty = any((a <= ended and published <= b) or lost.between(a, b).any() for a, b in broken)
         flooded = flood(tables, int(told["broker"].iloc[0]), published)
+        failed, back = (faults["kind"].isin(kinds) & (faults["time"] <= published) for kinds in (FAILURES, REPAIRS))
+        when = "during" if failed.sum() > back.sum() else "after" if failed.any() else "before"
         step_at = dict(zip(way["target"], way["step"], strict=True))
         counts["duplicates"] += len(way) - len(step_at)
         mine = served[served["event"] == event].sort_values(["broker", "rank"], kind="stable")
@@ -118,8 +128,10 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
             got = here["subscription"].tolist()
             alike = got == best and here["rank"].tolist() == list(range(1, len(got) + 1))
             alike = alike and np.allclose(here["score"], [-key for key, *_ in due])
-            counts["due"] += len(best)
-            counts["due_delivered"] += len(set(best) & set(got))
+            for name in ("due", f"due_{when}"):
+                counts[name] += len(best)
+            for name in ("due_delivered", f"due_delivered_{when}"):
+                counts[name] += len(set(best) & set(got))
             counts["undue"] += len(set(got) - set(best))
             counts["duplicates"] += len(got) - len(set(got))
             counts["spurious"] += 0 if faulty else len(set(got) - set(best))
@@ -139,5 +151,6 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
                 else:
                     cause = "missed_dropped" if QUEUE_FULL in kinds and broker not in step_at else "missed"
                 counts[cause] += 1
-                counts["unavoidable"] += broker not in flooded
+                for name in ("unavoidable", f"unavoidable_{when}"):
+                    counts[name] += broker not in flooded
     return counts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sim.tell.run_trace import RunTrace
 
 TABLES = (
     *("control", "decisions", "publications", "deliveries", "faults"),
-    *("operations", "published", "ranked", "links"),
+    *("operations", "published", "ranked", "links", "versions"),
 )
 TIME = r" +([\d.]+) ms  "
 LOST = {
@@ -100,7 +101,7 @@ class Claims:
         for row in self.rows["control"]:
             if row["step"] >= step:
                 break
-            if row["target"] == broker and row["source"] == source and row["tree"] in (tree, -1):
+            if row["target"] == broker and row["source"] == source and (source == -1 or row["tree"] == tree):
                 if wiped and row["step"] < max(wiped):
                     continue
                 if row["kind"] == kind:
@@ -153,8 +154,72 @@ class Claims:
     def served(self, event: int) -> dict[int, dict[str, Any]]:
         return {row["subscription"]: row for row in self.rows["deliveries"] if row["event"] == event}
 
-    def tree(self, event: int) -> int:
-        return self.published[event]["broker"] if self.routing.trees == "per-source" else -1
+    # ── the tree that an event follows ─────────────────────────────────────────────────────────────────
+
+    def source(self, event: int) -> int:
+        return int(self.published[event]["broker"]) if self.routing.trees == "per-source" else -1
+
+    def changes(self, event: int) -> list[list[dict[str, Any]]]:
+        """The rows of each version up to the one that an event follows."""
+        of_its_tree = [row for row in self.rows["versions"] if row["source"] == self.source(event)]
+        found = [list(rows) for _, rows in groupby(of_its_tree, key=lambda row: row["tree"])]
+        place = list(self.published).index(event)
+        while found and not found[-1][0]["first"] <= place:  # not a number where it never served
+            found.pop()
+        return found
+
+    @cache  # noqa: B019
+    def tree(self, event: int) -> tuple[nx.Graph, dict[frozenset[int], int]]:
+        """The tree that an event follows, and the version in which the tables of each of its links began."""
+        source = self.source(event)
+        ways = nx.single_source_dijkstra_path(self.graph, source).values() if source >= 0 else self.graph.edges
+        tree = nx.Graph(link for way in ways for link in pairwise(way))
+        tree.add_nodes_from(self.graph)
+        names = dict.fromkeys(map(frozenset, tree.edges), source)
+        for rows in self.changes(event):
+            before, names_before = tree.copy(), names
+            for row in rows:
+                (tree.add_edge if row["joins"] else tree.remove_edge)(row["broker"], row["neighbour"])
+            names = {}
+            for link in tree.edges:
+                kept = before.has_edge(*link) and self.beside(before, *link) == self.beside(tree, *link)
+                names[frozenset(link)] = names_before[frozenset(link)] if kept else rows[0]["tree"]
+        assert nx.is_tree(tree)
+        return tree, names
+
+    @staticmethod
+    def beside(tree: nx.Graph, one: int, other: int) -> set[int]:
+        """The brokers on one side of a link."""
+        cut = tree.copy()
+        cut.remove_edge(one, other)
+        return set(nx.node_connected_component(cut, one))
+
+    def begun(self, event: int, here: int, there: int) -> int:
+        return self.tree(event)[1][frozenset((here, there))]
+
+    def path(self, event: int, there: int) -> list[int]:
+        return list(nx.shortest_path(self.tree(event)[0], self.published[event]["broker"], there))
+
+    def check_trees(self, event: int, lines: list[str]) -> None:
+        """Takes the lines about trees off; both say when, and at most four of the links that joined and left."""
+        changes, lost = self.changes(event), bool(self.lost.get(event))
+        every = [row for row in self.rows["versions"] if row["source"] == self.source(event)]
+        later = [row for row in every if row["first"] > (changes[-1][0]["first"] if changes else 0)]
+        for begins, rows in (
+            ("  it follows", changes[-1] if changes else []),
+            ("  too late for it was", [row for row in later if lost and row["tree"] == later[0]["tree"]]),
+        ):
+            assert lines[0].startswith(begins) == bool(rows), (lines[0], rows)
+            if not rows:
+                continue
+            said = taken(begins + r" the tree that took over at ([\d.]+) ms: (.*) joined, (.*) left$", lines.pop(0))
+            assert said[1] == f"{rows[0]['serves']:.3f}"
+            for words, joins in ((said[2], True), (said[3], False)):
+                links = [(row["broker"], row["neighbour"]) for row in rows if row["joins"] == joins]
+                shown, more = re.subn(r" and \d+ more$", "", words)
+                named = [tuple(self.numbers[name] for name in link.split("–")) for link in shown.split(", ")]
+                assert named == links[:4]
+                assert bool(more) == (len(links) > 4)
 
     # ── one event and one subscription ─────────────────────────────────────────────────────────────────
 
@@ -176,6 +241,7 @@ class Claims:
             (verdict,) = rest
             self.check_verdict(event, subscription, verdict.strip())
             return
+        self.check_trees(event, rest)
         here = start["broker"]
         for place, line in enumerate(rest):
             last = place == len(rest) - 1
@@ -199,7 +265,7 @@ class Claims:
         assert self.hops[event, there]["source"] == here
         hop = self.hops[event, here]
         assert time == f"{hop['time']:.3f}"
-        held = self.table(here, there, self.tree(event), hop["step"])
+        held = self.table(here, there, self.begun(event, here, there), hop["step"])
         found = [entry for entry in held if self.matches(event, entry)]
         if why == "sent on, as every event is":
             assert self.routing.strategy == "flooding"
@@ -226,7 +292,7 @@ class Claims:
 
     def check_stopped(self, event: int, subscription: int, here: int, there: int, time: str, why: str) -> None:
         assert (event, there) not in self.hops
-        assert there in nx.shortest_path(self.graph, here, self.homes[subscription]) or self.tree(event) >= 0
+        assert there in self.path(event, self.homes[subscription])
         if not why.startswith("not sent on, "):
             (fault,) = self.faults_named(event, time, why)
             if fault["kind"] == "link-down":
@@ -238,8 +304,7 @@ class Claims:
         hop = self.hops[event, here]
         step = hop["step"]
         assert time == f"{hop['time']:.3f}"
-        tree = self.tree(event)
-        held = self.table(here, there, tree, step)
+        held = self.table(here, there, self.begun(event, here, there), step)
         assert not any(self.matches(event, entry) for entry in held), "or it would have been sent"
         reason = why.removeprefix("not sent on, ")
         if not self.absent(event, subscription, step, reason):
@@ -253,12 +318,19 @@ class Claims:
             near, far = self.numbers[said["near"]], self.numbers[said["far"]]
             assert self.matches(event, entry), "it stands for the subscription"
             assert self.in_force(subscription, step)
-            known = [self.table(near, source, tree, step) for source in (-1, *self.graph[near]) if source != far]
-            assert entry < -1 or any(entry in table for table in known)
+            assert entry < -1 or self.knows(event, near, far, entry, step)
+            tree = self.begun(event, near, far)
             assert entry not in self.table(far, near, tree, step)
             if asleep:
                 adverts = self.table(near, far, tree, step, "advertise")
                 assert not any(self.overlaps(advert, entry) for advert in adverts)
+
+    def knows(self, event: int, here: int, there: int, entry: int, step: int) -> bool:
+        """Had a broker heard of an entry from its clients, or from another neighbour in the tree of an event?"""
+        others = [n for n in self.tree(event)[0][here] if n != there]
+        return entry in self.table(here, -1, -1, step) or any(
+            entry in self.table(here, other, self.begun(event, here, other), step) for other in others
+        )
 
     def overlaps(self, advertiser: int, entry: int) -> bool:
         events = [row["event"] for row in self.rows["published"] if row["broker"] == advertiser]
@@ -329,11 +401,12 @@ class Claims:
         """All lines of `explain --event` but the first, which names the run."""
         start = self.published[event]
         name = next(name for name, broker in self.numbers.items() if broker == start["broker"])
-        assert lines[0] == f"event {event} published at {name} at {start['time']:.3f} ms"
+        assert lines.pop(0) == f"event {event} published at {name} at {start['time']:.3f} ms"
+        self.check_trees(event, lines)
         served, counts = self.served(event), {"hops": 0, "faults": 0}
         asking, due, matching = self.asking(event), self.due(event), self.matching(event)
         missed: dict[int, int] = {}
-        for line in lines[1:]:
+        for line in lines:
             hop = re.fullmatch(
                 TIME + r"(\S+) from (its publisher|\S+)(?: \((.*)\))?: delivered to (.*); sent on to (\d+) neighbours?",
                 line,
@@ -437,10 +510,10 @@ class Claims:
         elif where == "bounded":
             assert self.routing.rank == "cover"
             last = max(self.served(event).values(), key=lambda row: row["rank"])
-            path, scores = nx.shortest_path(self.graph, self.published[event]["broker"], home), self.workload.scores
+            path, scores = self.path(event, home), self.workload.scores
             here = max(i for i, broker in enumerate(path) if broker in queries)
             assert all(broker in queries for broker in path[: here + 1])
-            held = self.table(path[here], path[here + 1], self.tree(event), queries[path[here]])
+            held = self.table(path[here], path[here + 1], self.source(event), queries[path[here]])
             keys = [(-scores[entry], entry) for entry in held if self.matches(event, entry)]
             assert keys
             assert min(keys) > (-last["score"], last["subscription"])
@@ -580,10 +653,13 @@ class Claims:
             caused = (row["broker"], row["time"], row["operation"]) in causes
             if row["subscription"] == subscription and caused and row["outcome"] != "united":
                 last[link] = row
+        tree = self.tree(event)[0]
         known = {
-            (here, there, tree): row
-            for (here, there, tree), row in last.items()
-            if any(subscription in self.table(here, s, tree, step) for s in (-1, *self.graph[here]) if s != there)
+            (here, there, name): row
+            for (here, there, name), row in last.items()
+            if tree.has_edge(here, there)
+            and name == self.begun(event, here, there)
+            and self.knows(event, here, there, subscription, step)
         }
         held = [row for row in known.values() if row["witness"] != -1]
         assert (int(said[1] or 1), int(said[2] or 1)) == (len(held), len(known))

@@ -48,6 +48,12 @@ FAULTS: list[dict[str, Any]] = [
     {"crash_fraction": 0.4, "downtime": 8.0, "state": "kept"},
     {"crash_fraction": 0.4, "downtime": 8.0, "state": "lost"},
 ]
+SOON = {"heartbeat": 2.0, "detect_after": 4.0, "hold_down": 5.0}  # failures last 8 ms on average
+FAILOVER: list[dict[str, Any]] = [
+    {"failover": "replace", **SOON},
+    {"failover": "recompute", "trees": "per-source", **SOON},
+    {"failover": "recompute", "rejoin": "never", "heartbeat": 2.0, "detect_after": 2.0},
+]
 BROKERS: list[dict[str, Any]] = [
     {},
     {"service": {"kind": "constant", "value": 0.3}},
@@ -81,6 +87,25 @@ def experiments(draw: Any) -> dict[str, Any]:
         "broker": draw(st.sampled_from(BROKERS)),
         "faults": draw(st.sampled_from(FAULTS)),
         "run": {"samples": 0},
+    }
+
+
+@st.composite
+def switched(draw: Any) -> dict[str, Any]:
+    """Trees take over from others; latencies are drawn, so that shortest paths are known without our order of ties."""
+    routing = draw(st.sampled_from([r for r in ROUTINGS[:10] if "advertisements" not in r and r["strategy"][0] != "h"]))
+    data = draw(experiments())
+    return {
+        **data,
+        "overlay": {
+            "kind": draw(st.sampled_from(["ring", "grid"])),
+            "brokers": draw(st.integers(4, 7)),
+            "latency": {"kind": "uniform", "low": 1.0, "high": 3.0},
+        },
+        "routing": {**routing, **draw(st.sampled_from(FAILOVER))},
+        "covering": {},
+        "matching": draw(st.sampled_from(MATCHING)),
+        "faults": draw(st.sampled_from(FAULTS[1:])),
     }
 
 
@@ -145,6 +170,19 @@ COVERED = one_of({"strategy": "covering", "mode": "active"}, matching={"k": 1}, 
 MERGED = one_of({"strategy": "merging", "merge_waste": 0.3, "advertisements": "simple"}, faults=FAULTS[3])
 UNITED = one_of({"strategy": "covering", "cover": "union"}, broker=BROKERS[2], arrivals=ARRIVALS[1])
 RANKED = one_of({"strategy": "covering", "rank": "cover"}, matching={"scope": "network", "k": 2}, faults=FAULTS[1])
+RING = {"kind": "ring", "brokers": 6, "latency": {"kind": "uniform", "low": 1.0, "high": 3.0}}
+SWITCHED = one_of({"strategy": "covering", **FAILOVER[0]}, overlay=RING, faults=FAULTS[3])
+GRID = {"kind": "grid", "brokers": 4, "latency": {"kind": "uniform", "low": 1.0, "high": 3.0}}
+RETIRED_WHILE_RESTARTING = one_of(
+    {"strategy": "covering", **FAILOVER[2]},
+    overlay=GRID,
+    seeds=[1160],
+    workload={"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 6, "events": 12},
+    matching={"k": 1},
+    broker=BROKERS[1],
+    faults=FAULTS[3],
+    run={"samples": 0},
+)
 DRAWN = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None)  # a run is small as it is
 
 
@@ -155,6 +193,15 @@ DRAWN = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=
 @example(data=RANKED)
 @given(data=experiments())
 def test_every_sentence_about_a_drawn_run_is_true(data):
+    with TemporaryDirectory() as out:
+        check(data, Path(out), pairs=25)
+
+
+@settings(DRAWN, max_examples=4)
+@example(data=SWITCHED)
+@example(data=RETIRED_WHILE_RESTARTING)
+@given(data=switched())
+def test_every_sentence_about_a_drawn_switch_of_trees_is_true(data):
     with TemporaryDirectory() as out:
         check(data, Path(out), pairs=25)
 
@@ -174,6 +221,14 @@ def test_every_sentence_about_many_drawn_recordings_is_true(data):
     with TemporaryDirectory() as folder:
         out = ran(Path(folder), **data)
         check_told(load(str(out / EXPERIMENT)), out, pairs=80)
+
+
+@pytest.mark.slow
+@settings(DRAWN, max_examples=400)
+@given(data=switched())
+def test_every_sentence_about_many_drawn_switches_of_trees_is_true(data):
+    with TemporaryDirectory() as out:
+        check(data, Path(out), pairs=80)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from broker.trace.schema import CLIENT
 from coverlay import CoverlayError
+from routing.overlay.trees import Tree
 from sim.cli.main import main
 from sim.experiment.build import inputs_of, overlay_of, workload_of
 from sim.experiment.config import parse
@@ -24,6 +25,7 @@ from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import RunTrace
 from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
 from sim.tell.tables_in_words import write
+from sim.tell.versions import Version
 from tests.sim.tell.own_files import NET, ran
 
 ROUTINGS = [
@@ -69,17 +71,17 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
-def compare(known: Knowledge, rows: list[Any], step: int) -> None:
+def compare(known: Knowledge, trees: dict[int, Tree], rows: list[Any], step: int) -> None:
     """What is known at a step is what the brokers had then: tables, and the state of each subscription on each link."""
     tables: dict[Any, set[int]] = {}
     for number, (broker, neighbour, tree, subscription, state, because) in enumerate(rows):
         tables.setdefault((broker, neighbour, tree), set())
         if state in (HELD, LEAVING):
             tables[broker, neighbour, tree].add(subscription)
-        link = neighbour, broker, tree
+        link = neighbour, broker
         if neighbour != CLIENT and subscription >= 0 and state != LEAVING and number % 8 == 0:  # a sample: it is slow
-            assert known.knows(link, subscription, step)
-            outcome, coverers = known.decided(link, subscription, step)
+            assert known.knows(link, Version(trees[tree], {}), subscription, step)
+            outcome, coverers = known.decided(link, tree, subscription, step)
             assert (outcome == "dormant", coverers) == (state == DORMANT, because)
     for (broker, neighbour, tree), held in [*tables.items()][:: max(1, len(tables) // 10)]:
         assert known.table(broker, neighbour, tree, step) == held
@@ -119,8 +121,8 @@ def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(d
     assert end == list(of_network(seen[0]).rows())
     known = Knowledge(control.to_pandas(), decisions.to_pandas(), {})
     steps = control.column("step").to_numpy()[control.column("time").to_numpy() <= at]
-    compare(known, seen[1], int(steps.max(initial=-1)) + 1)
-    compare(known, end, int(control.column("step").to_numpy().max(initial=-1)) + 1)
+    compare(known, seen[0].trees, seen[1], int(steps.max(initial=-1)) + 1)
+    compare(known, seen[0].trees, end, int(control.column("step").to_numpy().max(initial=-1)) + 1)
     sizes = Counter((b, n) for b, n, _, _, state, _ in end if state in (HELD, LEAVING))
     final = ran.tables["tables"].filter(ran.tables["tables"].column("final")).to_pylist()
     assert {(r["broker"], r["neighbour"]): r["entries"] for r in final if r["entries"]} == sizes
