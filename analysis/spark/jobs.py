@@ -6,10 +6,10 @@ that of the program. So jobs run in a thread, and whoever waits for them, and is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,9 +27,13 @@ def finished(spark: SparkContext, action: Callable[[], T], tell: Callable[[], No
             while not wait([job], TICK).done:
                 tell()
         except BaseException:
-            while not job.done():
-                with suppress(Exception):  # Spark may be gone, and the job with it
-                    spark.cancelAllJobs()
-                wait([job], SOON)
+            cancel(spark, [job])
             raise
         return job.result()
+
+
+def cancel(spark: SparkContext, jobs: Collection[Future[Any]]) -> None:
+    """Return when these have ended, cancelled or not. One that is about to begin would not heed a single attempt."""
+    while jobs := wait(jobs, SOON).not_done:
+        with suppress(Exception):  # Spark may be gone, and the jobs with it
+            spark.cancelAllJobs()

@@ -8,18 +8,19 @@ as long for ten runs as for thousands. Finding is measured twice: in the run fol
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from sim.bench import Progress, Row, verdict
+from sim.bench.timing import cpu_seconds, timed
 
 SIZES, QUICK_SIZES = (10, 100, 1_000, 6_400), (10, 100)
 POINTS = 10
@@ -68,7 +69,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
 
 
 def measure(runs: int, out: Path) -> Row:
-    """CPU milliseconds per run and step, all CPU seconds, memory, and files on disk."""
+    """CPU milliseconds per run and step, all CPU seconds, minutes on the clock, memory, and files on disk."""
     from analysis.aggregate import analyze
     from analysis.report.page import write_report
     from analysis.spark.session import java_process, session
@@ -77,13 +78,11 @@ def measure(runs: int, out: Path) -> Row:
     from sim.experiment.sweep import run_sweep
 
     session(f"local[{CORES}]")
-    java = java_process()
+    java, began = java_process(), time.monotonic()
     took: dict[str, float] = {}
 
     def step(name: str, task: Callable[[], Any]) -> Any:
-        before = time.process_time() + _java_seconds(java)
-        result = task()
-        took[name] = time.process_time() + _java_seconds(java) - before
+        result, took[name] = timed(task, partial(cpu_seconds, java))
         return result
 
     experiments = plan(experiment(runs))
@@ -97,19 +96,14 @@ def measure(runs: int, out: Path) -> Row:
     kept = {name: sum(1 for path in (out / name).rglob("*") if path.is_file()) for name in ("runs", "compacted")}
     per_run = {name: round(1000 * seconds / runs, 2) for name, seconds in took.items()}
     return {
-        "runs": runs, **per_run, "cpu_seconds": round(sum(took.values()), 1), "gigabytes": round(memory, 2),
+        "runs": runs, **per_run, "cpu_seconds": round(sum(took.values()), 1),
+        "minutes": round((time.monotonic() - began) / 60, 1), "gigabytes": round(memory, 2),
         "files": kept["runs"], "compacted_files": kept["compacted"],
     }  # fmt: skip
 
 
-def _java_seconds(pid: int) -> float:
-    """CPU seconds of the Java process so far, as Linux tells."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _java_gigabytes(pid: int) -> float:
-    """The most memory that it had."""
+    """The most memory that the Java process had, as Linux tells."""
     (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 2**20
 

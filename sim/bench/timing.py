@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +19,12 @@ def timed(task: Callable[[], T], clock: Callable[[], float] = time.perf_counter)
     """What a call returns, and how many seconds it took."""
     started = clock()
     return task(), clock() - started
+
+
+def cpu_seconds(java: int) -> float:
+    """CPU seconds that this process and a Java process have taken so far, as Linux tells."""
+    fields = Path(f"/proc/{java}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _warm(task: Callable[[Any], Any], events: Sequence[Any]) -> None:

@@ -279,6 +279,7 @@ class _Executing:
         A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver
         then hears of every run as it ends. As many are under way as the cluster has cores.
         """
+        from analysis.spark.jobs import cancel
         from analysis.spark.session import lost, session  # starting Java is slow: only when asked for
 
         spark = session(master).sparkContext
@@ -311,8 +312,7 @@ class _Executing:
                     self.report()
                     yield from (future.result() for future in finished)
             except BaseException:  # nobody wants the other runs any more
-                with suppress(Exception):
-                    spark.cancelAllJobs()
+                cancel(spark, under_way)
                 raise
 
 

@@ -118,6 +118,27 @@ def test_private_names_of_dispatchers_are_in_one_place():
     assert users == {"numba_hooks.py"}
 
 
+def test_private_names_of_pyspark_are_in_one_place_and_rdds_only_where_runs_are_simulated():
+    private, rdds = (
+        {"_gateway", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_sc"},
+        {"parallelize", "rdd", "toLocalIterator"},
+    )
+    used: dict[str, set[str]] = {"private": set(), "rdds": set(), "modules": set()}
+    for file in SOURCES:
+        name = str(file.relative_to(ROOT))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute):
+                used["private"] |= {name} if node.attr in private else set()
+                used["rdds"] |= {name} if node.attr in rdds else set()
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark."):
+                used["modules"] |= {name} if node.module not in {"pyspark.sql", "pyspark.errors"} else set()
+    assert used == {
+        "private": {"analysis/spark/session.py"},
+        "rdds": {"sim/experiment/sweep.py", "sim/conformance.py"},
+        "modules": {"analysis/spark/session.py"},
+    }
+
+
 OTHERS = """
 import numpy as np
 from numba import guvectorize

@@ -43,11 +43,12 @@ def test_spark_agrees_with_the_peers(sweep):
 
 
 def test_verdicts_hold_the_warm_ratio_against_the_target():
-    times = {"Spark": [30.0, 9.0, 8.0], "DuckDB": [1.0, 2.0, 1.0]}
+    times = {"Spark": [(30.0, 50.0), (9.0, 17.0), (8.0, 19.0)], "DuckDB": [(1.0, 2.0), (2.0, 3.0), (1.0, 2.5)]}
     small = [{"engine": "Spark", "what": f"small sweep, {what}", "seconds": 16.0} for what in bench.SMALL_SECONDS]
     rows = [*small, *bench._rows(20_000_000, 10**8, 50, 7.0, times)]
     table = pd.DataFrame(rows).set_index(["engine", "what"])
     assert table.loc[("Spark", "first aggregation"), "times_duckdb"] == 30
+    assert table.loc[("Spark", "later"), "cpu_seconds"] == 19, "of the quickest"
     assert table.loc[("Spark", "start-up"), "seconds"] == 7
     judged = [(row["target"], row["measured"], row["met"]) for row in bench.verdicts(rows)]
     assert judged == [
