@@ -44,8 +44,9 @@ def test_the_ledger_that_ships_follows_from_the_points_that_ship(capsys: pytest.
     assert main(["reproduce", "--judge"]) == 0
     said = capsys.readouterr().out
     assert "claims are as in" in said
-    shipped = {claim.id: claim for claim in read_ledger(ledger.SHIPPED).claims}
-    assert said.count(" claimed ") + said.count(" our extension ") >= len(shipped)
+    rows = [line.split()[:2] for line in said.splitlines() if line.strip()]
+    missing = [c.id for c in read_ledger(ledger.SHIPPED).claims if [c.document, c.id] not in rows]
+    assert not missing, "the table has every claim, whatever its class"
 
 
 def test_a_ledger_that_does_not_follow_from_its_points_ends_in_status_1(
