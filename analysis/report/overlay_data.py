@@ -6,6 +6,7 @@ because all of it is written into the page.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from analysis.spark.traces import Run, canonical
 from broker.trace.schema import CLIENT
 
 MOST_TIMES = 24  # stops of the slider
+MOST_SWITCHES = 12  # further stops, where events began to follow other trees
 # What brokers can be coloured by: columns of the results per broker.
 MEASURES: dict[str, dict[str, str]] = {
     "entries": {"title": "table entries", "unit": "entries"},
@@ -34,7 +36,7 @@ def overlays(effects: Effects, runs: list[Run]) -> list[dict[str, Any]]:
     room = MOST_NUMBERS
     found: list[dict[str, Any]] = []
     for run in runs:
-        room -= int(run.record["brokers"]) * (MOST_TIMES + 12)
+        room -= int(run.record["brokers"]) * (MOST_TIMES + MOST_SWITCHES + 12)
         if found and room < 0:
             break
         found.append(_overlay(effects, run))
@@ -48,7 +50,9 @@ def _overlay(effects: Effects, run: Run) -> dict[str, Any]:
         brokers = brokers.merge(_busy(_of(summary.times, run), float(run.record["finished"])), "left", "broker")
     brokers = brokers.fillna(0)
     links = _links(run).merge(_of(summary.links, run), "left", ["broker", "neighbour"])
-    times, samples = _over_time(run, brokers["broker"].tolist())
+    changes = tree_changes(run.read("versions").to_pandas())
+    switches = switched(changes)
+    times, samples = over_time(run.read("tables").to_pandas(), brokers["broker"].tolist(), switches)
     brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
     return {
@@ -60,6 +64,8 @@ def _overlay(effects: Effects, run: Run) -> dict[str, Any]:
         "moved": moved,
         "times": times,
         "samples": samples,
+        "switches": switches,
+        "changed": changed_links(changes, links, times),
     }
 
 
@@ -102,16 +108,50 @@ def _of(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
     return frame[frame["run"] == run.name].drop(columns="run")
 
 
-def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int]]]:
-    """Remote entries per broker at up to MOST_TIMES sample times, the last one included."""
-    frame = run.read("tables").to_pandas()
-    remote = frame[frame["neighbour"] != CLIENT]
-    if remote.empty:
-        return [], []
+def over_time(
+    tables: pd.DataFrame, brokers: list[int], switches: Sequence[float]
+) -> tuple[list[float], list[list[int]]]:
+    """Remote entries per broker at up to MOST_TIMES sample times, the last one included, and at each switch-over.
+
+    The first stop is before the first switch-over.
+    """
+    remote = tables[tables["neighbour"] != CLIENT]
     wide = remote.pivot_table(index="time", columns="broker", values="entries", aggfunc="sum")
-    # A broker missing from a sample has what it had before, and nothing before its first sample.
-    wide = wide.reindex(columns=brokers).ffill().fillna(0).astype(int)
     last = len(wide) - 1
-    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)})
-    chosen = wide.iloc[stops]
-    return [float(time) for time in chosen.index], chosen.to_numpy().tolist()
+    stops = {float(wide.index[round(i * last / (MOST_TIMES - 1))]) for i in range(MOST_TIMES)} if len(wide) else set()
+    stops |= {*switches}
+    if switches and min(stops) == switches[0]:
+        stops.add(0.0)
+    # A broker missing from a sample has what it had before, and nothing before its first sample.
+    wide = wide.reindex(index=sorted({*wide.index, *stops}), columns=brokers).ffill().fillna(0).astype(int)
+    return sorted(stops), wide.loc[sorted(stops)].to_numpy().tolist()
+
+
+# ── which trees events follow, where fail-over changes them ────────────────────────────────────────────────
+
+
+def tree_changes(versions: pd.DataFrame) -> pd.DataFrame:
+    """Links that joined or left a tree, `by` 1 or −1, and the `time` from which events that are published felt it.
+
+    Each version says how it differs from the one before it, which may never have been followed.
+    """
+    time = versions.groupby("source")["serves"].bfill()
+    by = versions["joins"].map({True: 1, False: -1})
+    return versions[["broker", "neighbour"]].assign(time=time, by=by).dropna(subset="time")
+
+
+def switched(changes: pd.DataFrame) -> list[float]:
+    """When events began to follow other trees; where that is often, some of the moments, first and last included."""
+    moments = sorted(changes["time"].unique().tolist())
+    last = len(moments) - 1
+    return sorted({moments[round(i * last / (MOST_SWITCHES - 1))] for i in range(MOST_SWITCHES)}) if moments else []
+
+
+def changed_links(changes: pd.DataFrame, links: pd.DataFrame, times: Sequence[float]) -> list[list[list[int]]]:
+    """For every stop of the slider the links that more or fewer trees have than at first: row of the link, how many."""
+    rows = {link: row for row, link in enumerate(zip(links["broker"], links["neighbour"], strict=True))}
+    found = []
+    for stop in times:
+        by = changes[changes["time"] <= stop].groupby(["broker", "neighbour"])["by"].sum().reset_index()
+        found.append([[rows[one, other], more] for one, other, more in by.to_numpy().tolist() if more])
+    return found

@@ -88,7 +88,7 @@ window.coverlayNetwork = (() => {
   };
 
   /* Draw `net` into `place`. `look`: value(i) and top for colour and size, tips(i) and linkTip(link) for what a pointer
-     sees, coast, trail (steps of a replay that have happened), now (the step under way), view (zoom and shift). */
+     sees, coast, changed (links that joined or left trees), trail (steps of a replay that have happened), now (the step under way), view (zoom and shift). */
   const draw = (place, net, look) => {
     const width = Math.max(240, place.clientWidth), view = look.view;
     const { height, at } = projection(net, width, view);
@@ -103,11 +103,12 @@ window.coverlayNetwork = (() => {
       return { x1, y1, x2, y2 };
     };
     const busiest = Math.max(1, ...net.links.map((l) => l.control + l.events));
-    for (const link of net.links) {
+    for (const [i, link] of net.links.entries()) {
+      const more = look.changed?.get(i) ?? 0; // trees that have it, compared with the beginning
       const line = make(svg, "line", { ...ends(link.broker, link.neighbour),
-        class: "link" + (link.routed ? "" : " unused"),
+        class: "link" + (more ? (more > 0 ? " joined" : " left") : link.routed ? "" : " unused"),
         "stroke-width": look.trail ? 1 : (1 + (6 * (link.control + link.events)) / busiest).toFixed(2) });
-      if (look.linkTip) point(line, look.linkTip(link));
+      if (look.linkTip) point(line, look.linkTip(link, more));
     }
     const reached = new Set();
     for (const step of look.trail || []) {

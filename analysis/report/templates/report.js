@@ -464,12 +464,13 @@
   const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en")
     : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
   const view = window.coverlayNetwork.whole();
-  const linkTip = (net) => (link) => {
+  const linkTip = (net) => (link, more) => {
     const name = (broker) => net.brokers.find((b) => b.broker === broker).name;
     return [name(link.broker) + " – " + name(link.neighbour), "latency " + number(link.latency) + " ms",
       number(link.control) + " control message" + (link.control === 1 ? "" : "s"), number(link.events) + " event message" + (link.events === 1 ? "" : "s") + ", " +
-      number(link.needless) + " of them for nothing"];
+      number(link.needless) + " of them for nothing", ...(more ? [changedTip(more)] : [])];
   };
+  const changedTip = (more) => "in " + Math.abs(more) + (more > 0 ? " more" : " fewer") + (more === 1 || more === -1 ? " tree" : " trees") + " than at first";
   const drawn = (id, sentence) => {
     $(id).setAttribute("aria-label", sentence);
     $(id).dataset.drawn = String(Number($(id).dataset.drawn || 0) + 1);
@@ -492,13 +493,15 @@
       ...(timed ? of.samples.map((s) => s[i]) : [])))), measure.unit === "share" ? 0.01 : 1);
     const shown = (value) => (measure.unit === "share" ? number(100 * value) + " %" : number(value));
     window.coverlayNetwork.draw($("overlay"), net, {
-      view, coast: data.coast, top, value: (i) => rows[i][measure.key], linkTip: linkTip(net),
+      view, coast: data.coast, top, value: (i) => rows[i][measure.key], linkTip: linkTip(net), changed: new Map(net.changed[at]),
       tips: (i) => [rows[i].name, ...data.measures.map((m) => m.title + " " +
         (m.unit === "share" ? number(100 * rows[i][m.key]) + " %" : number(rows[i][m.key])))],
     });
     $("overlay-low").textContent = shown(0);
     $("overlay-high").textContent = shown(top) + " " + measure.title;
     $("overlay-moved").textContent = net.moved ? " " + net.moved + (net.moved === 1 ? " broker shares a place with another and is" : " brokers share a place with others and are") + " drawn beside it." : "";
+    $("overlay-switched").textContent = net.switches.length ? " Events began to follow other trees at " +
+      net.switches.map((time) => Math.round(time).toLocaleString("en") + " ms").join(" and ") + ": move the time. Green: links that joined; red: links that left." : "";
     const first = rows.reduce((a, b) => (b[measure.key] > a[measure.key] ? b : a));
     showData("overlay", [["name", "broker"], ...data.measures.map((m) => [m.key, m.title])], rows);
     drawn("overlay", "The overlay, " + net.title + ", " + $("overlay-clock").textContent + ": " + rows.length +
