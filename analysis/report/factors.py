@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import PurePath
 from typing import Any
 
 from analysis.report.numbers import value_text
@@ -190,8 +191,8 @@ def _short(key: str) -> str:
 def _said(key: str, value: Any, with_key: bool) -> str:
     if isinstance(value, Mapping):
         return ", ".join(_said(name, item, False) for name, item in value.items())
-    text = value_text(value)
     is_word = isinstance(value, str)
+    text = PurePath(value).stem if is_word and key.endswith("file") else value_text(value)
     return f"{_short(key)} {text}" if with_key or not is_word else text
 
 

@@ -30,7 +30,10 @@ class OverlaySection(OpenSection):
     kind: Annotated[
         str, NoEffect(reasons.overlay_from_file), Key("kind of generated overlay; coverlay list topologies shows all")
     ] = "random-tree"
-    file: Annotated[File, Key("your own overlay instead: GraphML, GML or an edge list")] = None
+    file: Annotated[
+        File,
+        Key("your own overlay instead (GraphML, GML, an edge list), or topologies/abilene.gml, aarnet or cogentco"),
+    ] = None
     latency_attribute: Annotated[
         str | None, NoEffect(reasons.overlay_generated), Key("the file's edge attribute with the latency, in ms")
     ] = None

@@ -34,7 +34,7 @@ from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.kinds import by_key
 from sim.experiment.latency_origins import differing_origins
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous
-from sim.experiment.shipped import shipped
+from sim.experiment.shipped import from_shipped, shipped
 from sim.experiment.toml_text import read_toml
 from sim.plugins import Plugin, explained, load_used, used_by
 
@@ -219,6 +219,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     return key.strip(), value
 
 
+OVERLAY_KEY = "overlay.file"  # a file, or the name of a shipped graph
 PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a file
 
 
@@ -234,7 +235,8 @@ def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             assign(table, named, value)
             path = lookup(table, key)
             if isinstance(path, str) and (key != PROFILE_KEY or is_file(path)):
-                assign(table, key, str((folder / path).resolve()))
+                given = from_shipped(path) if key == OVERLAY_KEY and not (folder / path).exists() else None
+                assign(table, key, str((given or folder / path).resolve()))
             return lookup(table, named)
 
         for table in (result, *cases):

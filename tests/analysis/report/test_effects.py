@@ -110,6 +110,15 @@ def test_no_sentence_contradicts_the_pairs(summary: Summary) -> None:
     assert "event messages" not in constant or "event_messages" not in answering(effects, METRICS)
 
 
+def test_a_file_is_called_by_its_name_without_folders_unless_two_share_it() -> None:
+    """Graphs given in Python are files too, named as in the dict that they were given in."""
+    files = ["/a/tree.gml", "/a/ring.gml", "/b/ring.gml"]
+    summary = summary_of({(json.dumps({"overlay.file": file}), 1): {"entries": 1.0} for file in files})
+    (factor,) = Effects(summary).factors
+    shared = [f"ring (overlay.file = {file})" for file in files[1:]]
+    assert sorted(factor.names.values()) == [*shared, "tree"]
+
+
 @settings(max_examples=30, deadline=None)
 @given(sweeps())
 def test_settings_are_compared_along_a_tree_of_each_factor(summary: Summary) -> None:

@@ -69,6 +69,22 @@ def test_a_case_may_have_a_sweep_of_its_own_whose_keys_win():
             plan({**TINY, "case": [{"sweep": wrong}]})
 
 
+def test_a_shipped_graph_is_used_by_its_name_unless_there_is_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text("[overlay]\nfile = 'topologies/aarnet.gml'\n")
+    brought = shipped()["failover"].parent / "topologies"
+    for name, settings, graph in (
+        ("mine.toml", {}, "aarnet.gml"),
+        ("failover", {"overlay.file": "topologies/abilene.gml"}, "abilene.gml"),
+    ):
+        assert {run.experiment.overlay.file for run in load(name, settings).runs} == {str(brought / graph)}
+    own = tmp_path / "topologies" / "aarnet.gml"
+    own.parent.mkdir()
+    own.write_text((brought / "abilene.gml").read_text())
+    (run,) = load("mine.toml").runs
+    assert run.experiment.overlay.file == str(own)
+
+
 def test_runs_go_seed_by_seed_and_what_is_left_is_told(tmp_path):
     sweep = plan({**TINY, "seeds": [2, 1], "sweep": {"overlay.brokers": [2, 3]}})
     seeds = [outcome.record["seed"] for outcome in run_sweep(sweep, tmp_path).outcomes]
