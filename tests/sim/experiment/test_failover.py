@@ -250,6 +250,67 @@ def test_a_client_that_changes_its_mind_while_trees_switch_is_not_taken_for_its_
     assert delivered == [{"event": 0, "subscription": 7}]
 
 
+def ring_of_six(strategy: str) -> tuple[Network, tuple[int, int]]:
+    """A network on a ring, and the spare link, which is not 0–5."""
+    stream = streams(1)
+    overlay = build_overlay("ring", 6, stream("overlay"), {"kind": "constant", "value": 5.0})
+    options = RoutingOptions(np.array([[0.0, 100.0]]))
+    network = Network(overlay, Settings(options, strategy=strategy, failover=Failover()), stream)
+    (spare,) = {(min(link), max(link)) for link in overlay.graph.edges} - {
+        (min(link), max(link)) for link in overlay.tree.edges
+    }
+    assert spare != (0, 5)
+    return network, spare
+
+
+def test_an_event_on_its_way_does_not_change_to_a_tree_that_has_taken_over_since() -> None:
+    """It goes from 0 to 5 the long way round; meanwhile their link is back, and a tree has it and lacks the spare."""
+    network, _ = ring_of_six("flooding")
+    assert network.versions is not None
+    network.subscribe(5, 7, Filter.of_box(np.array([[10.0, 20.0]])))
+    network.run()
+    network.outages.cut(0, 5)
+    network.versions.detect((0, 5))
+    network.run()
+    network.publish(0, 0, np.array([15.0]))
+    network.outages.heal(0, 5)
+    network.versions.rejoin((0, 5))
+    network.run()
+    network.check()
+    assert network.recorder.tables()["deliveries"].num_rows == 1
+
+
+def test_an_event_that_has_gone_both_ways_round_is_not_delivered_twice() -> None:
+    """It has passed 0–5 when that is cut. The tree that takes over closes the ring where its two ways end."""
+    network, spare = ring_of_six("flooding")
+    assert network.versions is not None
+    for number, end in enumerate(spare):
+        network.subscribe(end, number, Filter.of_box(np.array([[10.0, 20.0]])))
+    network.run()
+    network.publish(0, 0, np.array([15.0]))
+    network.env.run(until=network.env.now + 6.0)
+    network.outages.cut(0, 5)
+    network.versions.detect((0, 5))
+    network.run()
+    network.check()
+    assert sorted(network.recorder.tables()["deliveries"]["subscription"].to_pylist()) == [0, 1]
+
+
+def test_events_follow_the_old_tree_until_the_tables_for_the_new_one_are_filled() -> None:
+    """They are published just then, next to the subscriber, on a link that both trees have."""
+    network, spare = ring_of_six("simple")
+    assert network.versions is not None
+    here, there = next(link for link in [(1, 2), (3, 4)] if link != spare)
+    network.subscribe(there, 7, Filter.of_box(np.array([[10.0, 20.0]])))
+    network.run()
+    network.outages.cut(0, 5)
+    network.versions.detect((0, 5))
+    network.publish(here, 0, np.array([15.0]))
+    network.run()
+    network.check()
+    assert network.recorder.tables()["deliveries"].num_rows == 1
+
+
 def test_an_event_follows_its_version_to_the_end_though_another_has_taken_over() -> None:
     """Flooding needs no tables, so the new tree serves at once, while the event is on its way round the old one."""
     stream = streams(1)
