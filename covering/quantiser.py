@@ -19,7 +19,7 @@ MAX_BITS = 32  # per coordinate: float64 scaling is exact enough and codes stay 
 
 @dataclass(frozen=True)
 class Quantiser:
-    """The monotone floor of every coordinate: code = ⌊(p − offset) · scale⌋, clamped to 0 … 2^bits − 2."""
+    """The monotone floor of every coordinate: code = ⌊(p − offset) · scale⌋, clamped to 0 … 2^bits − 1."""
 
     offset: Floats
     scale: Floats
@@ -37,7 +37,7 @@ class Quantiser:
         # A domain of one value, or so narrow that the scale overflows, or so wide that its width does, has one code.
         with np.errstate(divide="ignore", over="ignore"):
             width = np.repeat(domain[:, 1] - domain[:, 0], 2)
-            np.divide(float(2**bits - 1), width, out=scale, where=width > 0)
+            np.divide(float(2**bits), width, out=scale, where=width > 0)
         scale[~np.isfinite(scale)] = 0.0
         return Quantiser(offset, scale, bits)
 

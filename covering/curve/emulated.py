@@ -40,10 +40,10 @@ def near_edge(query: Floats, offset: Floats, scale: Floats, bits: int, lengths: 
     edge = np.empty_like(query)
     for j in range(query.shape[0]):
         code = (1 << bits) - lengths[j]
-        if query[j] == np.inf:
-            edge[j] = np.inf
-        elif code == 0:
+        if code == 0:
             edge[j] = -np.inf
+        elif scale[j] == 0.0:  # all finite values are in the lowest cell
+            edge[j] = np.inf
         else:
             width = code / scale[j]
             edge[j] = min(query[j], offset[j] + width - _SLACK * (abs(offset[j]) + width))

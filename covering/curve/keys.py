@@ -1,7 +1,7 @@
 """Quantised dominance points and their Z-order keys, of as many 64-bit words as they need.
 
-Each coordinate becomes a code of k bits (quantiser.py). The top code 2^k − 1 is reserved for +∞, so that an unbounded
-side differs from one that merely ends at the domain.
+Each coordinate becomes a code of k bits (quantiser.py). +∞ shares the top code 2^k − 1 with the uppermost part of the
+domain: a code of its own would leave three cells of four at two bits, and greedy searches use one to three.
 
 Codes are mirrored (2^k − 1 − code): the search region of a query becomes a rectangle [0, l_1) × … × [0, l_D)
 at the origin, with side lengths l_j = code range above the query, as the slides draw it.
@@ -25,7 +25,7 @@ Codes = NDArray[np.int64]
 
 @kernel
 def mirror(point: Floats, offset: Floats, scale: Floats, bits: int, codes: Codes) -> None:
-    """Mirrored codes of a dominance point: 0 for +∞, 2^bits − 1 for the lowest finite code and below."""
+    """Mirrored codes of a dominance point: 0 for the uppermost cell and above, 2^bits − 1 for the lowest and below."""
     top = (1 << bits) - 1
     for j in range(point.shape[0]):
         if point[j] == np.inf:
@@ -36,11 +36,11 @@ def mirror(point: Floats, offset: Floats, scale: Floats, bits: int, codes: Codes
             codes[j] = top
             continue
         scaled = above * scale[j]
-        # An overflowing difference times a scale of zero is NaN: one finite code, the lowest.
+        # An overflowing difference times a scale of zero is NaN: all finite values have one code, the lowest.
         if np.isnan(scaled):
             codes[j] = top
-        elif scaled >= top - 1:
-            codes[j] = 1
+        elif scaled >= top:
+            codes[j] = 0
         else:
             codes[j] = top - np.int64(scaled)
 

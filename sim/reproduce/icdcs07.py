@@ -140,8 +140,8 @@ def _keys(sheet: Sheet) -> None:
 
 def probes_257(epsilon: float) -> int:
     """Runs looked up by the index for the query whose search region is 257 × 257 cells."""
-    index = covering.create("zorder", [[0.0, 511.0]], epsilon, bits=9, merge_runs=True)
-    index.find_cover([[255.5, 255.5]])
+    index = covering.create("zorder", [[0.0, 1024.0]], epsilon, bits=10, merge_runs=True)
+    index.find_cover([[256.5, 767.5]])
     return index.stats.runs
 
 
