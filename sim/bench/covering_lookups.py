@@ -19,15 +19,44 @@ import numpy as np
 import covering
 from covering.stats import Stats
 from sim.bench import Progress, Row
-from sim.workloads.boxes import WORKLOADS, Boxes
+from sim.workloads.boxes import WORKLOADS, Boxes, Make
 
-GRID = (("wide", 2), ("wide", 4), ("narrow", 1), ("narrow", 2), ("zipf", 2), ("zipf", 3), ("zipf", 4))
+GRID = (
+    *(("wide", 2), ("wide", 4), ("narrow", 1), ("narrow", 2), ("zipf", 2), ("zipf", 3), ("zipf", 4)),
+    *(("even", 2), ("even", 4), ("small", 2), ("spots", 2), ("spots", 3), ("spots", 4)),
+)
 SEEDS = (1, 2, 3)
 BITS = range(1, 9)  # that greedy cubes are tried with
 WARM_UP, CHECKS, FEW = 4000, 4000, 200  # of the emulation, whose checks take a millisecond, few are enough
 EPSILONS = (0.05, 0.1)
 VOLUMES = (0.01, 0.1)
 STREAM = 10_000  # arrivals that are checked one by one at most
+
+
+def even(n: int, d: int, rng: np.random.Generator, longest: float = 1.0) -> Boxes:
+    """Lengths uniform up to the longest, the place uniform among those where the box fits."""
+    length = longest * rng.random((n, d))
+    low = (1.0 - length) * rng.random((n, d))
+    return np.stack([low, low + length], axis=2)
+
+
+def small(n: int, d: int, rng: np.random.Generator) -> Boxes:
+    """The same, up to a twentieth of the domain."""
+    return even(n, d, rng, 0.05)
+
+
+def spots(n: int, d: int, rng: np.random.Generator) -> Boxes:
+    """Twenty centres of Zipf popularity, lengths of a hundred Zipf classes up to half of the domain."""
+    centres = rng.random((20, d))
+    popularity, classes = 1 / np.arange(1, 21), 1 / np.arange(1, 101)
+    spot = rng.choice(20, n, p=popularity / popularity.sum())
+    centre = np.clip(centres[spot] + rng.normal(0, 0.05, (n, d)), 0.0, 1.0)
+    half = 0.0025 * (rng.choice(100, (n, d), p=classes / classes.sum()) + rng.random((n, d)))
+    return np.clip(np.stack([centre - half, centre + half], axis=2), 0.0, 1.0)
+
+
+# The shapes of the other benchmarks, and those that docs/covering-guarantee.md compares with a second implementation.
+SHAPES: dict[str, Make] = WORKLOADS | {make.__name__: make for make in (even, small, spots)}
 
 
 def rows(quick: bool, progress: Progress) -> list[Row]:
@@ -42,7 +71,7 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
 
 def compared(workload: str, n: int, d: int, seed: int) -> Iterator[Row]:
     """One workload in both stores."""
-    boxes = WORKLOADS[workload](n + WARM_UP + CHECKS, d, np.random.default_rng([seed, n, d, 4]))
+    boxes = SHAPES[workload](n + WARM_UP + CHECKS, d, np.random.default_rng([seed, n, d, 4]))
     arrivals, warm_up, asked = np.split(boxes, [n, n + WARM_UP])
     exact = covering.create("auto", [[0, 1]] * d)
     stored = arrivals[[cover is None for cover in exact.add_uncovered(range(n), arrivals)]]

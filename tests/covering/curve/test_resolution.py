@@ -10,9 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import covering
+from covering.curve.keys import mirror
 from covering.curve.resolution import divided_with, greedy_bits
+from covering.quantiser import Quantiser
 
 FOLLOWERS = ("zorder", "zorder-emulated", "hilbert")
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5])
+def test_all_cells_of_the_grid_are_used(bits):
+    """A cell per entry means 2^bits of them per coordinate; unbounded sides are in the uppermost."""
+    cells = 2**bits
+    quantiser = Quantiser.of(np.array([[0.0, 1.0]] * cells), bits)
+    values = np.repeat((np.arange(cells) + 0.5) / cells, 2)
+    codes = np.empty(2 * cells, np.int64)
+    mirror(values - [1.0, 0.0] * cells, quantiser.offset, quantiser.scale, bits, codes)
+    assert codes.tolist() == np.repeat(np.arange(cells)[::-1], 2).tolist()
+    for beyond, code in ((-np.inf, cells - 1), (-9.0, cells - 1), (9.0, 0), (np.inf, 0)):
+        mirror(np.full(2 * cells, beyond), quantiser.offset, quantiser.scale, bits, codes)
+        assert (codes == code).all()
 
 
 @given(st.integers(0, 10**9), st.integers(2, 64))
