@@ -222,23 +222,64 @@ def test_links_off_the_cycle_send_nothing_when_trees_switch(tmp_path: Any) -> No
     assert set(new["kind"]) == {"subscribe"}, "nobody has to take anything back"
 
 
-def test_a_client_that_changes_its_mind_while_trees_switch_is_not_taken_for_its_former_self() -> None:
-    """It leaves and comes back under the same id while broker 0 still knows its old interest from the lost side.
-
-    Broker 4 hangs on broker 0, so the ledger for it is kept and has heard of the old interest.
-    """
-    options = RoutingOptions(np.array([[0.0, 100.0]]))
+def ring_with_a_tail() -> Network:
+    """Brokers 0 to 3 on a ring whose spare link is 0–3; broker 4 hangs on broker 0, so the ledger for it is kept."""
     overlay = overlay_of([(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (0, 3, 9.0), (0, 4, 1.0)])
-    network = Network(overlay, Settings(options, strategy="simple", failover=Failover()), streams(1))
+    options = RoutingOptions(np.array([[0.0, 100.0]]))
+    return Network(overlay, Settings(options, strategy="simple", failover=Failover()), streams(1))
+
+
+def interval(low: float, high: float) -> Filter:
+    return Filter.of_box(np.array([[low, high]]))
+
+
+def cut(network: Network, a: int, b: int) -> None:
+    """It is noticed at once."""
     assert network.versions is not None
+    network.outages.cut(a, b)
+    network.versions.detect((a, b))
 
-    def interval(low: float, high: float) -> Filter:
-        return Filter.of_box(np.array([[low, high]]))
 
+def delivered(network: Network) -> list[dict[str, int]]:
+    return list(network.recorder.tables()["deliveries"].select(["event", "subscription"]).to_pylist())
+
+
+@pytest.mark.parametrize("subscription", [0, 7])
+def test_every_subscription_of_the_lost_side_is_told_again_and_stays_after_the_old_tree_is_retired(
+    subscription: int,
+) -> None:
+    """Broker 4 hears of it once more from broker 0, which forgets that it had heard of it from broker 1."""
+    network = ring_with_a_tail()
+    network.subscribe(2, subscription, interval(10, 20))
+    network.run()
+    cut(network, 0, 1)
+    network.run()
+    network.check()
+    for event, publisher in enumerate((0, 4)):
+        network.publish(publisher, event, np.array([15.0]))
+        network.run()
+    assert delivered(network) == [{"event": event, "subscription": subscription} for event in (0, 1)]
+
+
+def test_what_only_the_old_tree_asked_for_is_taken_back_when_it_is_retired() -> None:
+    """The client leaves while its broker cannot be reached on the old tree, and the new one never hears of it."""
+    network = ring_with_a_tail()
     network.subscribe(1, 7, interval(10, 20))
     network.run()
-    network.outages.cut(0, 1)
-    network.versions.detect((0, 1))
+    cut(network, 0, 1)
+    network.unsubscribe(7)
+    network.run()
+    network.check()
+    tables = [table for broker in network.brokers for part in broker.parts.values() for table in part.tables.values()]
+    assert not any(table.filters for table in tables)
+
+
+def test_a_client_that_changes_its_mind_while_trees_switch_is_not_taken_for_its_former_self() -> None:
+    """It leaves and comes back under the same id while broker 0 still knows its old interest from the lost side."""
+    network = ring_with_a_tail()
+    network.subscribe(1, 7, interval(10, 20))
+    network.run()
+    cut(network, 0, 1)
     network.unsubscribe(7)
     network.subscribe(1, 7, interval(50, 60))
     network.run()
@@ -246,8 +287,7 @@ def test_a_client_that_changes_its_mind_while_trees_switch_is_not_taken_for_its_
     for event, value in enumerate((55.0, 15.0)):
         network.publish(4, event, np.array([value]))
         network.run()
-    delivered = network.recorder.tables()["deliveries"].select(["event", "subscription"]).to_pylist()
-    assert delivered == [{"event": 0, "subscription": 7}]
+    assert delivered(network) == [{"event": 0, "subscription": 7}]
 
 
 def ring_of_six(strategy: str) -> tuple[Network, tuple[int, int]]:
@@ -267,10 +307,9 @@ def test_an_event_on_its_way_does_not_change_to_a_tree_that_has_taken_over_since
     """It goes from 0 to 5 the long way round; meanwhile their link is back, and a tree has it and lacks the spare."""
     network, _ = ring_of_six("flooding")
     assert network.versions is not None
-    network.subscribe(5, 7, Filter.of_box(np.array([[10.0, 20.0]])))
+    network.subscribe(5, 7, interval(10, 20))
     network.run()
-    network.outages.cut(0, 5)
-    network.versions.detect((0, 5))
+    cut(network, 0, 5)
     network.run()
     network.publish(0, 0, np.array([15.0]))
     network.outages.heal(0, 5)
@@ -285,12 +324,11 @@ def test_an_event_that_has_gone_both_ways_round_is_not_delivered_twice() -> None
     network, spare = ring_of_six("flooding")
     assert network.versions is not None
     for number, end in enumerate(spare):
-        network.subscribe(end, number, Filter.of_box(np.array([[10.0, 20.0]])))
+        network.subscribe(end, number, interval(10, 20))
     network.run()
     network.publish(0, 0, np.array([15.0]))
     network.env.run(until=network.env.now + 6.0)
-    network.outages.cut(0, 5)
-    network.versions.detect((0, 5))
+    cut(network, 0, 5)
     network.run()
     network.check()
     assert sorted(network.recorder.tables()["deliveries"]["subscription"].to_pylist()) == [0, 1]
@@ -301,10 +339,9 @@ def test_events_follow_the_old_tree_until_the_tables_for_the_new_one_are_filled(
     network, spare = ring_of_six("simple")
     assert network.versions is not None
     here, there = next(link for link in [(1, 2), (3, 4)] if link != spare)
-    network.subscribe(there, 7, Filter.of_box(np.array([[10.0, 20.0]])))
+    network.subscribe(there, 7, interval(10, 20))
     network.run()
-    network.outages.cut(0, 5)
-    network.versions.detect((0, 5))
+    cut(network, 0, 5)
     network.publish(here, 0, np.array([15.0]))
     network.run()
     network.check()
