@@ -170,7 +170,7 @@ class Registry(dict[str, T]):
         where = place_of(written)
         if not isinstance(name, str) or not name:
             raise CoverlayError(f'{where}: {_called(written)} has no name; give it one: name = "…"')
-        if name in self and not _is_same(written, self.written.get(name)):
+        if name in self and not is_same(written, self.written.get(name)):
             owner = self.written.get(name, self[name])
             taken = f"there is a {self.what} {name!r} already, in {place_of(owner)}"
             raise CoverlayError(f"{where}: {taken}; choose another name")
@@ -227,7 +227,7 @@ def _called(thing: Any) -> str:
     return getattr(thing, "__name__", None) or quoted(thing)
 
 
-def _is_same(new: Any, old: Any) -> bool:
+def is_same(new: Any, old: Any) -> bool:
     """The same class of an edited file, or of a cell that was run again."""
     return old is not None and (new.__qualname__, file_of(new).name) == (old.__qualname__, file_of(old).name)
 

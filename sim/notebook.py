@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,7 @@ from sim.cli import terminal
 from sim.experiment import plan as plans
 from sim.experiment.engines import nobody
 from sim.experiment.folder_lock import FolderLock
-from sim.experiment.objects import as_files
-from sim.experiment.plain import plain
+from sim.experiment.objects import as_files, from_python, plugins_of
 from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep
 from sim.network import Network
@@ -41,7 +41,7 @@ def load(
     experiment: Experiment,
     settings: Mapping[str, Any] | None = None,
     *,
-    plugins: Sequence[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
     out: str | Path | None = None,
 ) -> Plan:
     """The plan of an experiment with the given dotted keys changed. Every run is checked; `plan.runs` lists them.
@@ -49,23 +49,36 @@ def load(
     `plugins`: files and installed modules with methods of your own (docs/plugins.md).
 
     Where files are named, Python may give a NetworkX graph, a dict or list of graphs (which are swept), or a frame of
-    pandas or Arrow. They are written to `out`/inputs (default: out/NAME), so that the experiment can be repeated from
-    its file. Of a `Network`, the experiment does again what was done in it.
+    pandas or Arrow; `schema` may be a frame of events to guess from, `workload.kind` a registered function. In a dict,
+    keys may be dotted, and a list where the key takes none is swept. Objects are written to `out`/inputs (default:
+    out/NAME), so that the experiment can be repeated from its file. Of a `Network`, the experiment does again what was
+    done in it.
     """
     if isinstance(experiment, Plan):
         if not settings and not plugins:
             return experiment
         experiment = experiment.data
     inputs = (Path(out) if out is not None else Path("out") / _name(experiment)) / "inputs"
-    settings, named = plain(as_files(settings or {}, inputs)), [str(name) for name in plugins]
+    named = [str(name) for name in ([plugins] if isinstance(plugins, str | Path) else plugins)]
+    named += [*plugins_of(settings), *plugins_of(experiment)]
+    changes, notes = _schema_as_table(settings or {})
+    changes = as_files(changes, inputs)
     if isinstance(experiment, Network):
-        return plans.load(str(experiment.save(inputs)), settings, named)
+        return plans.load(str(experiment.save(inputs)), changes, named)
     if isinstance(experiment, Mapping):
-        data = dict(as_files(experiment, inputs))
-        if isinstance(data.get("schema"), Mapping):
-            data["schema"] = schema_table(data["schema"])
-        return plans.plan(plain(data), settings=settings, plugins=named)
-    return plans.load(str(experiment), settings, named)
+        data, more = _schema_as_table(experiment)
+        plan = plans.plan(from_python(as_files(data, inputs)), settings=changes, plugins=named)
+        return replace(plan, notes=(*plan.notes, *notes, *more))
+    plan = plans.load(str(experiment), changes, named)
+    return replace(plan, notes=(*plan.notes, *notes))
+
+
+def _schema_as_table(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """An experiment or settings with the schema as a file has it, and notes about what was guessed."""
+    if given.get("schema") is None:
+        return dict(given), ()
+    table, notes = schema_table(given["schema"])
+    return {**given, "schema": table}, notes
 
 
 def _name(experiment: Experiment) -> str:
@@ -85,7 +98,7 @@ def run(
     resume: bool = False,
     spark: str | None = None,
     progress: bool = True,
-    plugins: Sequence[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
 ) -> Results:
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 

@@ -38,13 +38,12 @@ def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> Changed:
     settings = by_key(settings)
     result.dropped = list(_drop_foreign(result.data, settings))
     kinds = _kinds(result.data, settings)
-    for key, value in settings.items():
+    for key in sorted(settings, key=lambda key: key not in REPLACED):  # a list is added to a sweep that is replaced
+        value = settings[key]
         if key.startswith("sweep."):  # swept keys are quoted: `--set 'sweep."covering.epsilon"=[0.1]'`
             _sweep(result.data)[swept_key(key)] = value
         elif key in REPLACED:
             result.data[key] = value
-            result.fixed.clear()
-            result.swept.clear()
         elif isinstance(value, list) and key not in ABOUT_THE_SWEEP and not takes_list(key, value, kinds):
             _list(result.data, key, value)
             result.swept[key] = value

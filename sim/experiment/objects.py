@@ -1,9 +1,13 @@
-"""Graphs and frames in place of files: written beside the results, so that everything from there on is files."""
+"""Python objects in an experiment: graphs and frames are written as files, so that everything from there on is files;
+functions have names; dotted keys and lists of values have their places.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +17,105 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker.trace.disk import replaced_file, writing
+from coverlay import CoverlayError, file_of, is_same, quoted
+from sim.experiment.changes import changed
+from sim.experiment.kinds import sections
+from sim.experiment.plain import plain
+from sim.workloads import WORKLOADS
 
 NODES = ("broker", "neighbour")  # columns that name brokers
+GRAPHS = "overlay.file"  # the key that takes graphs
+KIND = "workload.kind"  # the key that takes a function
 
 
-def as_files(value: Any, folder: Path, name: str = "input") -> Any:
-    """A value with the paths of files for the graphs and frames in it. A dict of graphs is a list of files to sweep."""
+def from_python(data: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment without objects as a file has it: dotted keys in their sections, lists of values in [sweep]."""
+    whole = {key: value for key, value in data.items() if "." not in key}
+    given = {key: value for key, value in data.items() if "." in key}
+    for name in sections():
+        if isinstance(whole.get(name), Mapping):
+            lists = dict(_lists(whole[name], name))
+            given |= lists
+            whole[name] = _without(whole[name], name, lists)
+    return changed(whole, given).data if given else whole
+
+
+def _lists(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        key = f"{prefix}.{name}"
+        if isinstance(value, Mapping):
+            yield from _lists(value, key)
+        elif isinstance(value, list):
+            yield key, value
+
+
+def _without(table: Mapping[str, Any], prefix: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in table.items() if f"{prefix}.{name}" not in keys}
+    return {
+        name: _without(value, f"{prefix}.{name}", keys) if isinstance(value, Mapping) else value
+        for name, value in kept.items()
+    }
+
+
+def as_files(value: Any, folder: Path, key: str = "") -> Any:
+    """A value with the paths of files for the graphs and frames in it, and plain values for those of numpy.
+
+    A dict of graphs becomes a list of files to sweep. Files are in a folder by their content, so that none is replaced.
+    """
+    name = key.rsplit(".", 1)[-1] or "input"
     if isinstance(value, nx.Graph):
-        return _written(folder / f"{name}.graphml", lambda path: nx.write_graphml(_plain_graph(value), path))
+        return _written(folder, f"{name}.graphml", lambda file: nx.write_graphml(_plain_graph(value), file))
     if isinstance(value, pd.DataFrame | pa.Table):
-        return _written(folder / f"{name}.parquet", lambda path: pq.write_table(_plain_frame(value), path))
+        return _written(folder, f"{name}.parquet", lambda file: pq.write_table(_plain_frame(value), file))
+    if isinstance(value, Mapping) and key.endswith(GRAPHS) and all(isinstance(g, nx.Graph) for g in value.values()):
+        return [as_files(graph, folder, _as_name(called)) for called, graph in value.items()]
     if isinstance(value, Mapping):
-        if value and all(isinstance(one, nx.Graph) for one in value.values()):
-            return [as_files(graph, folder, str(key)) for key, graph in value.items()]
-        return {key: as_files(one, folder, str(key)) for key, one in value.items()}
+        return {of: as_files(one, folder, f"{key}.{of}".lstrip(".")) for of, one in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(as_files(one, folder, f"{name}-{place}") for place, one in enumerate(value))
-    return value
+        return [as_files(one, folder, key if callable(one) else f"{key}-{place}") for place, one in enumerate(value)]
+    if callable(value) and key.endswith(KIND):
+        return _workload(value)
+    if callable(value):
+        raise CoverlayError(f"{key} is {quoted(value)}; only {KIND} takes a function, docs/plugins.md has other kinds")
+    return plain(value)
 
 
-def _written(path: Path, write: Any) -> str:
+def _as_name(called: object) -> str:
+    return str(called).replace("/", "-").replace(".", "-")
+
+
+def plugins_of(value: Any) -> Iterator[str]:
+    """The files and modules of the functions in an experiment, which every process must import.
+
+    What a script or a notebook wrote itself is in none.
+    """
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from plugins_of(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from plugins_of(one)
+    elif callable(value) and value.__module__ != "__main__" and file_of(value).is_file():
+        yield value.__module__ if "." in value.__module__ else str(file_of(value).resolve())
+
+
+def _workload(function: Callable[..., Any]) -> str:
+    """The name of a workload that is a registered function."""
+    called = getattr(function, "__name__", quoted(function))
+    name = called.replace("_", "-")
+    if not is_same(function, WORKLOADS.written.get(name)):
+        raise CoverlayError(f"{KIND} is the function {called}; write @sim.workloads.register(schema={{…}}) before it")
+    return name
+
+
+def _written(folder: Path, name: str, write: Callable[[BytesIO], object]) -> str:
+    content = BytesIO()
+    write(content)
+    path = folder / hashlib.blake2b(content.getvalue(), digest_size=6).hexdigest() / name
     with writing(path, "nothing was run"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaced_file(path) as unfinished:
-            write(unfinished)
+            unfinished.write_bytes(content.getvalue())
     return str(path.resolve())
 
 

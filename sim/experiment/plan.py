@@ -20,11 +20,14 @@ import copy
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from broker.trace.disk import replaced_file, writing
 from broker.work import is_file
 from coverlay import CoverlayError, did_you_mean, quoted, shortened
 from sim.experiment.changes import SWEEP, changed, forget, tables
@@ -35,10 +38,11 @@ from sim.experiment.kinds import by_key
 from sim.experiment.latency_origins import differing_origins
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous
 from sim.experiment.shipped import from_shipped, shipped
-from sim.experiment.toml_text import read_toml
-from sim.plugins import Plugin, explained, load_used, used_by
+from sim.experiment.toml_text import read_toml, to_toml
+from sim.plugins import Plugin, explained, keep, load_used, used_by
 
 EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
+MOST_SHOWN = 20  # points, in a notebook
 RUN_LIMIT = 100_000  # a larger sweep is taken for a typing mistake
 
 
@@ -82,6 +86,25 @@ class Plan:
     def __repr__(self) -> str:
         points, seeds = {str(run.point) for run in self.runs}, {run.seed for run in self.runs}
         return f"Plan {self.name}: {len(self.runs)} runs, {len(points)} points × {len(seeds)} seeds"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the line, and the points."""
+        rows = list({str(run.point): run.point for run in self.runs}.values())
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        shown = [[str(row.get(key, "")) for key in keys] for row in rows[:MOST_SHOWN]]
+        more = f"<p>the first {MOST_SHOWN} of {len(rows)} points</p>" if len(rows) > MOST_SHOWN else ""
+        return f"<p>{escape(repr(self))}</p>{_html_table(keys, shown) if keys else ''}{more}"
+
+    def save(self, file: str | Path) -> Path:
+        """Write it as an experiment file that `coverlay run` takes; what it reads is copied beside it."""
+        save(self, Path(file))
+        return Path(file)
+
+
+def _html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(header)}</th>" for header in headers)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = (), plugins: Sequence[str] = ()) -> Plan:
@@ -174,9 +197,9 @@ def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
             )
     for key in set().union(sweep, *own, *cases) & ABOUT_THE_SWEEP:
         raise CoverlayError(f"{where}: {key!r} cannot be swept; sweep keys of the sections")
-    count = sum(math.prod(map(len, {**sweep, **table}.values())) for table in own)
-    if count * seeds > RUN_LIMIT:
-        many = f"{count:,} points with {seeds:,} seeds each are {count * seeds:,} runs"
+    points = sum(math.prod(map(len, {**sweep, **table}.values())) for table in own)
+    if points * seeds > RUN_LIMIT:
+        many = f"{points:,} points with {seeds:,} seeds each are {points * seeds:,} runs"
         raise CoverlayError(f"{where}: {many}; at most {RUN_LIMIT:,} are run")
 
 
@@ -225,26 +248,78 @@ PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a fi
 
 def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """A copy in which relative file names of the experiment, its sweep and its cases start from `folder`."""
+
+    def resolved(key: str, path: str) -> str:
+        given = from_shipped(path) if key == OVERLAY_KEY and not (folder / path).exists() else None
+        return str((given or folder / path).resolve())
+
+    return with_files(data, resolved)
+
+
+def with_files(data: Mapping[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:
+    """A copy in which each file that the experiment, its sweep or its cases name, by its key, has another name."""
     result = copy.deepcopy(dict(data))
     sweeps, cases = tables(result)
     for key in file_keys(Experiment):
 
-        def resolved(named: str, value: Any, key: str = key) -> Any:
-            """The value of `named`, which is the key of a file or a section around it."""
+        def renamed(of: str, value: Any, key: str = key) -> Any:
+            """The value of `of`, which is the key of a file or a section around it."""
             table: dict[str, Any] = {}
-            assign(table, named, value)
+            assign(table, of, value)
             path = lookup(table, key)
             if isinstance(path, str) and (key != PROFILE_KEY or is_file(path)):
-                given = from_shipped(path) if key == OVERLAY_KEY and not (folder / path).exists() else None
-                assign(table, key, str((given or folder / path).resolve()))
-            return lookup(table, named)
+                assign(table, key, named(key, path))
+            return lookup(table, of)
 
         for table in (result, *cases):
-            table.update({name: resolved(name, value) for name, value in table.items() if _holds(name, key)})
+            table.update({name: renamed(name, value) for name, value in table.items() if _holds(name, key)})
         for sweep in sweeps:
             lists = {name: values for name, values in sweep.items() if _holds(name, key) and isinstance(values, list)}
-            sweep.update({name: [resolved(name, value) for value in values] for name, values in lists.items()})
+            sweep.update({name: [renamed(name, value) for value in values] for name, values in lists.items()})
     return result
+
+
+def as_file(plan: Plan, folder: Path) -> str:
+    """The experiment as the text of a file in a folder: what lies below it is named as seen from there."""
+    here = folder.resolve()
+
+    def named(_: str, path: str) -> str:
+        return str(Path(path).relative_to(here)) if here in Path(path).parents else path
+
+    own = [plugin.copy if plugin.is_file else plugin.name for plugin in plan.plugins]
+    data = with_files(plan.data, named)
+    return to_toml({**data, "plugins": own} if own else data)
+
+
+def save(plan: Plan, file: Path) -> None:
+    """Write the experiment as a file, and beside it what it reads: input files and plug-ins."""
+    inputs, copied = file.parent / f"{file.stem}-inputs", dict[str, str]()
+
+    def copy_of(_: str, path: str) -> str:
+        if path not in copied:
+            taken = {Path(other).name for other in copied.values()}
+            name = next(name for name in _names(Path(path).name) if name not in taken)
+            content = Path(path).read_bytes()
+            inputs.mkdir(parents=True, exist_ok=True)
+            with replaced_file(inputs / name) as unfinished:
+                unfinished.write_bytes(content)
+            copied[path] = str((inputs / name).resolve())
+        return copied[path]
+
+    if not file.name.endswith(".toml"):
+        raise CoverlayError(f"{quoted(str(file))} is no name of an experiment file; it ends in .toml")
+    with writing(file, "nothing is complete"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        there = replace(plan, data=with_files(plan.data, copy_of))
+        keep(plan.plugins, file.parent)
+        with replaced_file(file) as unfinished:
+            unfinished.write_text(as_file(there, file.parent), encoding="utf-8")
+
+
+def _names(name: str) -> Iterator[str]:
+    """A file name, and others like it."""
+    yield name
+    yield from (f"{Path(name).stem}-{number}{Path(name).suffix}" for number in count(2))
 
 
 def _holds(named: str, key: str) -> bool:

@@ -189,8 +189,12 @@ def _schema(data: Mapping[str, Any], folder: Path) -> dict[str, Any] | None:
     if events is None:
         raise CoverlayError(f"{subscriptions} has a text column: give --events FILE too, which has the attributes")
     table = Table.read("--events", str(folder / events))
-    columns = (c for c in table.columns if c not in EVENT_EXTRAS and not c.endswith(PARTS[2]))
-    return {column: guessed(table.columns[column]) for column in columns}
+    return {column: guessed(table.columns[column]) for column in table.columns if of_attribute(column)}
+
+
+def of_attribute(column: str) -> bool:
+    """Does a column of events have the values of an attribute?"""
+    return column not in EVENT_EXTRAS and not column.endswith(PARTS[2])
 
 
 def guessed(cells: Sequence[Any]) -> dict[str, Any]:

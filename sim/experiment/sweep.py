@@ -31,12 +31,13 @@ from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writ
 from coverlay import CoverlayError, __version__, quoted
 from sim import plugins
 from sim.experiment.build import check_files
+from sim.experiment.changes import REPLACED
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.folder_lock import FolderLock
 from sim.experiment.kinds import by_key
-from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, parse_setting
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, as_file, load, parse_setting
 from sim.experiment.runner import Outcome, execute, run_folder, runs_kept
-from sim.experiment.toml_text import to_toml, toml_value
+from sim.experiment.toml_text import toml_value
 
 TICK = 0.25  # seconds between two reports of progress
 ORPHAN_CHECK = 0.5  # seconds between two checks that the parent process still exists
@@ -61,7 +62,9 @@ class Failure:
     def repeat_command(self, experiment: str, settings: Sequence[str] = (), plugins: Sequence[str] = ()) -> str:
         """The command that runs this run and no other, in a folder of its own."""
         given = by_key(dict(map(parse_setting, settings)))
-        chosen = [f"{key}={toml_value(value)}" for key, value in given.items() if key not in self.run.ignored]
+        fixed = (*self.run.point, *REPLACED)  # by the point, or said below
+        said = {key: value for key, value in given.items() if not any(f"{key}.".startswith(f"{f}.") for f in fixed)}
+        chosen = [f"{key}={toml_value(value)}" for key, value in said.items() if key not in self.run.ignored]
         # Its point as the only case, and nothing swept: the same run with the same name.
         chosen += [f"seeds=[{self.run.seed}]", "sweep={}", f"case=[{toml_value(self.run.point)}]"]
         words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
@@ -409,7 +412,7 @@ def _replaced(plan: Plan, out: Path) -> str:
     """A note if the folder has the file of another experiment, but none of its runs."""
     with suppress(OSError, ValueError):
         before = tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8"))
-        if before != tomllib.loads(_as_run(plan)) and not any((out / "runs").glob("run=*")):
+        if before != tomllib.loads(as_file(plan, out)) and not any((out / "runs").glob("run=*")):
             other = f"{out} was the folder of another experiment, {before.get('name')!r}, which has no runs there"
             return f"{other}: it is now the folder of this one"
     return ""
@@ -419,10 +422,4 @@ def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
     with writing(f"--out {out}", partial(runs_kept, out)), replaced_file(out / EXPERIMENT) as unfinished:
-        unfinished.write_text(notes + _as_run(plan), encoding="utf-8")
-
-
-def _as_run(plan: Plan) -> str:
-    """The experiment as a file of the output folder: plug-ins are the copies beside it."""
-    named = [plugin.copy if plugin.is_file else plugin.name for plugin in plan.plugins]
-    return to_toml({**plan.data, "plugins": named} if named else plan.data)
+        unfinished.write_text(notes + as_file(plan, out), encoding="utf-8")

@@ -9,14 +9,15 @@ from broker.trace.schema import CRASH, CUT
 from coverlay import CoverlayError
 from routing.filter import Filter
 from sim.experiment.agenda import Kind
+from sim.network.noticing import Noticing
 from sim.network.requests import Done, Published, Requests, Row
 
 
 class Acts:
     """Acts on one network. An act that is not possible raises and changes nothing."""
 
-    def __init__(self, network: reference.Network, requests: Requests) -> None:
-        self._network, self._requests = network, requests
+    def __init__(self, network: reference.Network, requests: Requests, noticing: Noticing) -> None:
+        self._network, self._requests, self._noticing = network, requests, noticing
         self.crashes: Counter[int] = Counter()  # by broker
 
     def do(self, act: str, *given: object) -> None:
@@ -82,19 +83,19 @@ class Acts:
         self._network.outages.crash(broker, keep_state)
         self._note(Kind.FAILURE, "crash", broker, keep_state)
         self.crashes[broker] += 1
-        self._requests.failed(self._network.env.now, CRASH, broker, keep_state=keep_state)
+        self._noticing.failed(self._requests.failed(self._network.env.now, CRASH, broker, keep_state=keep_state))
 
     def restart(self, broker: int) -> None:
         self._network.outages.restart(broker)
         order = self._note(Kind.REPAIR, "restart", broker)
-        self._requests.repaired(self._network.env.now, order, broker)
+        self._noticing.repaired(self._requests.repaired(self._network.env.now, order, broker).target)
 
     def cut(self, broker: int, neighbour: int) -> None:
         self._network.outages.cut(broker, neighbour)
         self._note(Kind.FAILURE, "cut", broker, neighbour)
-        self._requests.failed(self._network.env.now, CUT, broker, neighbour)
+        self._noticing.failed(self._requests.failed(self._network.env.now, CUT, broker, neighbour))
 
     def heal(self, broker: int, neighbour: int) -> None:
         self._network.outages.heal(broker, neighbour)
         order = self._note(Kind.REPAIR, "heal", broker, neighbour)
-        self._requests.repaired(self._network.env.now, order, broker, neighbour)
+        self._noticing.repaired(self._requests.repaired(self._network.env.now, order, broker, neighbour).target)

@@ -18,11 +18,14 @@ import pyarrow.parquet as pq
 
 from broker.trace import trace_hash
 from broker.trace.disk import replaced_file, writing
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from routing.overlay.graph import Overlay
 from sim.experiment import plan as plans
 from sim.experiment.agenda import Kind
 from sim.experiment.build import inputs_of, overlay_of, workload_of
+from sim.experiment.config import parse
+from sim.experiment.dotted import remove
+from sim.experiment.effects import idle
 from sim.experiment.engines import advertisements_of, faults_of, run_simpy
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.plain import plain
@@ -31,6 +34,7 @@ from sim.experiment.toml_text import to_toml
 from sim.network.around import NetworkAround
 from sim.network.parts import Brokers, sections_of, settings_from, table_of
 from sim.network.requests import Done, Published, Requests, faults_as_steps, rows_of, steps_of
+from sim.plugins import load_used, used_by
 from sim.random_streams import streams
 from sim.tell.as_text import filter_in_words
 from sim.workloads import Workload, load_workload
@@ -66,6 +70,10 @@ def _refuse_unsayable(network: NetworkAround) -> None:
         raise CoverlayError("this network has advertisements of its own, which an experiment file cannot say")
     if any(step.act == "preload" for step in network.requests.done):
         raise CoverlayError('subscriptions exist before time 0, which only arrivals.kind = "preloaded" can say')
+    plugins = load_used({"plugins": network.settings.plugins})
+    if local := used_by(network.settings, plugins)[1]:
+        cure = "put it into a file and name that in plugins=[…]"
+        raise CoverlayError(f"{quoted(local[0])} is registered in this session only, which a file cannot say; {cure}")
 
 
 def _not_the_same(network: NetworkAround) -> CoverlayError:
@@ -98,8 +106,21 @@ def _write(network: NetworkAround, folder: Path) -> list[str]:
     if requests.faults:
         pq.write_table(_faults(requests, name), folder / FAULTS)
         data["faults"] = {"file": FAULTS}
+    if network.settings.plugins:
+        data["plugins"] = [_copied(named, folder) for named in network.settings.plugins]
+    if not requests.faults:  # fail-over has no effect, which files may not say
+        for item in idle(parse({**data, "plugins": network.settings.plugins}, network.settings.name)):
+            remove(data, item.key)
     (folder / EXPERIMENT).write_text(to_toml(data), encoding="utf-8")
     return [path.name for path in folder.iterdir()]
+
+
+def _copied(plugin: str, folder: Path) -> str:
+    """What the experiment calls a plug-in, whose file is copied beside it."""
+    if plugin.endswith(".py"):
+        (folder / Path(plugin).name).write_bytes(Path(plugin).read_bytes())
+        return Path(plugin).name
+    return plugin
 
 
 def graph_of(overlay: Overlay) -> nx.Graph:
@@ -178,11 +199,13 @@ N = TypeVar("N", bound=NetworkAround)
 
 
 def load(made: Callable[..., N], file: str | Path, settings: Mapping[str, Any] | None, seed: int | None) -> N:
+    if (Path(file) / EXPERIMENT).is_file():  # a folder in which a network was saved, or of results
+        file = Path(file) / EXPERIMENT
     run, notes = _one_run(str(file), plain(settings or {}), seed)
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     inputs = inputs_of(experiment, overlay, workload, stream)
-    live = settings_from(sections_of(experiment), experiment.name)
+    live = settings_from(sections_of(experiment), experiment.name, plugins=experiment.plugins)
     notes = (*notes, *overlay.warnings, *workload.warnings)
     network = made(overlay, Brokers.of({}, overlay), live, workload.schema, run.seed, notes)
     rows = rows_of(network.requests, workload, inputs.timeline.homes(len(workload.lo)).tolist())

@@ -11,7 +11,7 @@ import pandas as pd
 import simpy
 
 from broker.language.schema import Value
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from sim.network.around import NetworkAround
 from sim.network.requests import Published, Row
 from sim.tell.as_text import filter_in_words
@@ -175,8 +175,13 @@ class Subscription:
 
         network.schedule(change, time)
 
-    def move(self, to: Hashable, *, time: float | None = None) -> None:
-        """Its client goes to another broker: it joins there, and leaves here at the same moment."""
+    def move(self, to: Hashable, how: str = "cold", *, time: float | None = None) -> None:
+        """Its client goes to another broker: it joins there, and leaves here at the same moment.
+
+        `how` is "cold": nothing is kept for it on the way.
+        """
+        if how != "cold":
+            raise CoverlayError(f'how is {quoted(how)}; it must be "cold": nothing is kept for a client on its way')
         self.change(at=to, time=time)
 
     def _refuse_gone(self, what: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -30,10 +32,12 @@ from sim.experiment.oracle import Verdict
 from sim.network import files
 from sim.network.acts import Acts
 from sim.network.handles import Advertisement, Delivery, Event, Subscription
+from sim.network.noticing import Noticing
 from sim.network.parts import (
     Brokers,
     Keys,
     event_from,
+    import_plugins,
     overlay_from,
     schema_from,
     sections_from,
@@ -44,11 +48,14 @@ from sim.network.parts import (
 from sim.network.requests import Done, Published, Requests, Row
 from sim.network.settling import Settling
 from sim.network.told import LiveTrace, frame_of, with_nodes
+from sim.plugins import explained
 from sim.random_streams import streams
 from sim.tell.as_text import filter_in_words
 from sim.tell.explain import Explainer
 from sim.tell.tables import of_network
 from sim.workloads.tables import not_negative
+
+MOST_SHOWN = 10  # subscriptions, in a notebook
 
 
 class Network:
@@ -68,12 +75,23 @@ class Network:
     `run()`, in a process of SimPy, at once.
     """
 
-    def __init__(self, graph: Any, *, schema: Any, seed: int = 1, name: str = "network", **keys: Unpack[Keys]) -> None:
-        overlay = overlay_from(graph, settings_from(sections_from(keys), name, graph), streams(_seed(seed)))
-        brokers = Brokers.of(graph, overlay)
-        sections = sections_from(keys, brokers)
+    def __init__(
+        self,
+        graph: Any,
+        *,
+        schema: Any,
+        seed: int = 1,
+        name: str = "network",
+        plugins: str | Path | Sequence[str | Path] = (),
+        **keys: Unpack[Keys],
+    ) -> None:
+        named = import_plugins(plugins, keys)
+        with explained():
+            experiment = settings_from(sections_from(keys), name, graph, plugins=named)
+            overlay = overlay_from(graph, experiment, streams(_seed(seed)))
+            brokers = Brokers.of(graph, overlay)
+            experiment = settings_from(sections_from(keys, brokers), name, graph, plugins=named)
         known, guesses = schema_from(schema)
-        experiment = settings_from(sections, name, graph)
         self._begin(overlay, brokers, experiment, known, seed, (*overlay.warnings, *guesses))
 
     def _begin(
@@ -89,10 +107,10 @@ class Network:
         self.schema, self.seed, self.notes = schema, seed, notes
         self.requests = Requests(schema)
         self.reference = reference.Network(overlay, settings_of(experiment, self.requests.workload()), streams(seed))
-        self.acts = Acts(self.reference, self.requests)
+        self._agenda = Agenda(self.reference.env)
+        self.acts = Acts(self.reference, self.requests, Noticing(self.reference, self._agenda))
         self.settling = Settling(self.reference)
         self.handles: dict[int, Subscription] = {}  # by the number in the trace
-        self._agenda = Agenda(self.reference.env)
         self._streams: dict[str, np.random.Generator] = {}
         self._advertisements = 0
         self._running = False
@@ -284,6 +302,10 @@ class Network:
         self._run(self._agenda.settle)
 
     def _run(self, run: Callable[[], None]) -> None:
+        with explained() if self.settings.plugins else nullcontext():
+            self._run_plain(run)
+
+    def _run_plain(self, run: Callable[[], None]) -> None:
         self.schedule_check(None)
         if self._running:
             raise CoverlayError("the network is running already: in a process, yield an event instead")
@@ -435,7 +457,9 @@ class Network:
         chosen, sections = sections_from(keys, self.brokers), sections_of(self.settings)
         for name, section in chosen.items():
             sections[name] = section if name in keys else {**sections.get(name, {}), **section}
-        experiment = settings_from(sections, self.settings.name, chosen=chosen)
+        plugins = import_plugins(self.settings.plugins, keys)
+        with explained():
+            experiment = settings_from(sections, self.settings.name, chosen=chosen, plugins=plugins)
         new = self._made(self.overlay, self.brokers, experiment, self.schema, self.seed, self.notes)
         rows: dict[int, Row] = {}
         for row in self.requests.rows:
@@ -483,6 +507,17 @@ class Network:
         The settings must leave one point of its sweep; without a seed, the first one is taken.
         """
         return files.load(cls._made, file, settings, seed)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        how = "net.save(folder) keeps it in files, net.replay() does the same again in another one"
+        raise CoverlayError(f"a network cannot be copied or pickled: it is under way in SimPy; {how}")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the line, and the last subscriptions."""
+        shown = self.subscriptions.tail(MOST_SHOWN)
+        more = f"<p>the last {MOST_SHOWN} of {len(self.requests.rows)} subscriptions</p>"
+        table = "" if shown.empty else shown.to_html(index=False)
+        return f"<p>{escape(repr(self))}</p>{table}{more if len(self.requests.rows) > MOST_SHOWN else ''}"
 
     def __repr__(self) -> str:
         asked, published = self.reference.active_subscriptions, len(self.requests.events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any, TypedDict
 
 import networkx as nx
 import pandas as pd
+import pyarrow as pa
 
 from broker.language import Event as Said
 from broker.language import Operator, Predicate, Subscription, parse_event, parse_subscription
@@ -22,7 +24,8 @@ from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import MISSING, lookup, remove
 from sim.experiment.effects import idle
 from sim.experiment.plain import plain
-from sim.experiment.start import guessed
+from sim.experiment.start import guessed, of_attribute
+from sim.plugins import load_used
 from sim.random_streams import Stream
 from sim.workloads.tables import Table
 
@@ -46,6 +49,7 @@ class Keys(TypedDict, total=False):
     advertisements: str
     trees: str
     root: Hashable
+    failover: str
     epsilon: float
     semantics: str
     k: int
@@ -53,7 +57,7 @@ class Keys(TypedDict, total=False):
 
 
 SECTIONS = ("overlay", "links", "broker", "routing", "covering", "matching", "run")
-ROUTING = ("strategy", "mode", "cover", "advertisements", "trees", "root")
+ROUTING = ("strategy", "mode", "cover", "advertisements", "trees", "root", "failover")
 BARE = {
     **{name: f"routing.{name}" for name in ROUTING},
     "epsilon": "covering.epsilon",
@@ -99,21 +103,29 @@ def sections_from(keys: Mapping[str, Any], brokers: Brokers | None = None) -> di
     return data
 
 
+FAILING = {"faults": {"cut_fraction": 0.5}}  # anything may fail by calls, which settings cannot know
+
+
 def settings_from(
-    sections: Mapping[str, Mapping[str, Any]], name: str, graph: Any = None, chosen: Mapping[str, Any] | None = None
+    sections: Mapping[str, Mapping[str, Any]],
+    name: str,
+    graph: Any = None,
+    chosen: Mapping[str, Any] | None = None,
+    plugins: Sequence[str] = (),
 ) -> Experiment:
     """The settings as an experiment without workload, checked as those of a file are.
 
     What has no effect is a mistake; of settings that are changed, only if it is in the `chosen` sections.
     """
-    data: dict[str, Any] = {"name": name, **copy.deepcopy(dict(sections))}
+    data: dict[str, Any] = {"name": name, "plugins": list(plugins), **copy.deepcopy(dict(sections))}
     if isinstance(graph, Mapping):
         data["overlay"] = {**plain(graph), **data.get("overlay", {})}
     elif isinstance(graph, str | Path):
         data["overlay"] = {"file": str(graph), **data.get("overlay", {})}
     data["run"] = {**data.get("run", {}), "samples": 0}
-    experiment = parse(data, name)
-    for item in idle(experiment):
+    for item in idle(parse({**data, **FAILING}, name)):
+        if item.key.startswith("faults."):
+            continue
         of_graph = item.key == "overlay.latency_attribute" and isinstance(graph, nx.Graph)
         if item.misleads and not of_graph and (chosen is None or lookup(chosen, item.key) is not MISSING):
             raise CoverlayError(f"{name}: {item.key} = {quoted(item.value)} has no effect: {item.reason}")
@@ -126,6 +138,16 @@ def settings_from(
     return experiment
 
 
+def import_plugins(given: Any, keys: Mapping[str, Any]) -> list[str]:
+    """Import plug-ins, and what installed packages announce for the names that are chosen; returns their names."""
+    given = [given] if isinstance(given, str | Path) else given
+    if not isinstance(given, Sequence):
+        raise CoverlayError(f'plugins is {quoted(given)}; it must be a list of files and modules, ["mine.py"]')
+    files = [str(Path(name).resolve()) if str(name).endswith(".py") else str(name) for name in given]
+    load_used({"plugins": files, **keys})
+    return files
+
+
 def sections_of(experiment: Experiment) -> dict[str, dict[str, Any]]:
     """The sections that were given; the overlay and the workload are no settings of a network any more."""
     given = experiment.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
@@ -133,9 +155,17 @@ def sections_of(experiment: Experiment) -> dict[str, dict[str, Any]]:
 
 
 def _latency(value: Any) -> dict[str, Any]:
+    value = plain(value)
     if isinstance(value, str):
         return {"latency_attribute": value}
-    return {"latency": plain(value) if isinstance(value, Mapping) else {"kind": "constant", "value": float(value)}}
+    if not isinstance(value, Mapping) and not is_number(value):
+        forms = "ms for all links, the name of a link attribute, or a table of overlay.latency"
+        raise CoverlayError(f"latency is {quoted(value)}; it must be {forms}")
+    return {"latency": value if isinstance(value, Mapping) else {"kind": "constant", "value": float(value)}}
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _number_brokers(data: dict[str, dict[str, Any]], brokers: Brokers | None) -> None:
@@ -196,21 +226,20 @@ class Brokers:
 
 def schema_from(given: Any) -> tuple[Schema, tuple[str, ...]]:
     """The schema, and notes about what was guessed."""
-    notes: tuple[str, ...] = ()
-    if isinstance(given, pd.DataFrame):
-        table = {str(name): guessed(cells) for name, cells in Table.of("schema", given).columns.items()}
-        said = ", ".join(f"{name} is {entry['kind']}" for name, entry in table.items())
-        notes = (f"the schema was guessed from a frame: {said}; check kinds and bounds (net.schema)",)
-    elif isinstance(given, Mapping):
-        table = schema_table(given)
-    else:
-        raise CoverlayError(f"schema is {quoted(given)}; it must be a dict: attribute → (low, high), str, range, …")
+    table, notes = schema_table(given)
     return Schema.from_table(table), notes
 
 
-def schema_table(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema as in experiment files, from the forms that Python may give."""
-    return {str(name): _attribute(str(name), value) for name, value in given.items()}
+def schema_table(given: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A schema as in experiment files, from the forms that Python may give, and notes about what was guessed."""
+    if isinstance(given, Mapping):
+        return {str(name): _attribute(str(name), value) for name, value in given.items()}, ()
+    if not isinstance(given, pd.DataFrame | pa.Table):
+        raise CoverlayError(f"schema is {quoted(given)}; it must be a dict: attribute → (low, high), str, range, …")
+    cells = Table.of("schema", given).columns
+    table = {str(name): guessed(cells[name]) for name in cells if of_attribute(name)}
+    said = ", ".join(f"{name} is {entry['kind']}" for name, entry in table.items())
+    return table, (f"the schema was guessed from a frame: {said}; check kinds and bounds",)
 
 
 def table_of(schema: Schema) -> dict[str, Any]:
@@ -254,14 +283,17 @@ def subscription_from(where: Any, score: float | None) -> Subscription:
         raise CoverlayError(f"where is {quoted(where)}; it must be a text like 'price < 50', or a mapping")
     if score is None:
         return said
-    if isinstance(score, bool) or not isinstance(plain(score), int | float):
+    if not is_number(plain(score)):
         raise CoverlayError(f"score is {quoted(score)}; it must be a number")
     return Subscription(said.predicates, score=float(score), near=said.near)
 
 
 def _predicates(name: str, wanted: Any) -> list[Predicate]:
     if isinstance(wanted, set | frozenset | list):
-        return [Predicate(name, Operator.IN, tuple(sorted(plain(list(wanted)))))]
+        values = plain(list(wanted))
+        if not (all(map(is_number, values)) or all(isinstance(value, str) for value in values)):
+            raise CoverlayError(f"{name} is {quoted(wanted)}; a set has numbers, or texts")
+        return [Predicate(name, Operator.IN, tuple(sorted(values)))]
     if not isinstance(wanted, tuple):
         return [Predicate(name, Operator.EQUAL, (plain(wanted),))]
     if len(wanted) != 2:
@@ -283,4 +315,9 @@ def event_from(given: Any, weights: Mapping[str, float] | None) -> Said:
         raise CoverlayError(f"event is {quoted(given)}; it must be a mapping like {{'price': 9.5}}, or a text")
     if weights is None:
         return said
+    if not isinstance(weights, Mapping):
+        raise CoverlayError(f"weights are {quoted(weights)}; they must be a mapping like {{'price': 2.0}}")
+    for name, weight in plain(weights).items():
+        if not is_number(weight) or not 0 <= weight < math.inf:
+            raise CoverlayError(f"the weight of {name} is {quoted(weight)}; it must be a finite number of at least 0")
     return Said(said.values, said.at, {**said.weights, **{str(k): float(v) for k, v in weights.items()}})

@@ -85,15 +85,17 @@ class Requests:
         self.rows.append(Row(len(self.rows), broker, filter, id, changes))
         return self.rows[-1]
 
-    def failed(self, time: float, kind: str, broker: int, neighbour: int = -1, keep_state: bool = False) -> None:
+    def failed(self, time: float, kind: str, broker: int, neighbour: int = -1, keep_state: bool = False) -> Fault:
         self.faults.append(Fault(time, kind, broker, neighbour, math.inf, keep_state))
+        return self.faults[-1]
 
-    def repaired(self, time: float, order: int, broker: int, neighbour: int = -1) -> None:
+    def repaired(self, time: float, order: int, broker: int, neighbour: int = -1) -> Fault:
         """The last fault of a broker or link ends."""
         kind = CRASH if neighbour < 0 else CUT
         target = Fault(time, kind, broker, neighbour, time, False).target
         last = max(place for place, fault in enumerate(self.faults) if fault.target == target)
         self.faults[last] = replace(self.faults[last], until=time, until_order=float(order))
+        return self.faults[last]
 
     def workload(self) -> Workload:
         """What clients did so far. A row that has not come yet comes after everything else."""

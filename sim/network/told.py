@@ -34,6 +34,8 @@ class LiveTrace(Trace):
         self._run, self._ids, self._faults = PlannedRun(experiment, seed, {}), ids or (), faults
         super().__init__(experiment.name, lambda name: tables.get(name, empty(name)), experiment.parameters())
 
+    called_as = "subscription"
+
     @property
     def which(self) -> str:
         return self.run_id

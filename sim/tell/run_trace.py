@@ -55,6 +55,8 @@ class Trace(ABC):
     def which(self) -> str:
         """Which run it is, in words."""
 
+    called_as = "--subscription"  # how a subscription is given
+
     @property
     @abstractmethod
     def look_closer(self) -> str:
@@ -117,7 +119,7 @@ class Trace(ABC):
         if text.isdecimal() and len(text) < MOST_DIGITS:
             return int(text)
         ids = f", or called by id, e.g. {quoted(self.ids[0])}{did_you_mean(given, self.ids)}" if self.ids else ""
-        raise CoverlayError(f"--subscription is {quoted(given)}; subscriptions are numbered from 0{ids}")
+        raise CoverlayError(f"{self.called_as} is {quoted(given)}; subscriptions are numbered from 0{ids}")
 
     @cached_property
     def homes(self) -> dict[int, int]:

@@ -252,3 +252,14 @@ def test_a_mistake_in_a_table_changes_nothing(tables, message) -> None:
     with pytest.raises(CoverlayError, match=message):
         net.play(**{"subscriptions": pd.DataFrame({"text": ["true"], "broker": ["a"]}), **tables})
     assert len(net.subscriptions) == net.waiting == 0
+
+
+def test_a_folder_is_loaded_as_its_experiment(tmp_path) -> None:
+    net = sim.Network(nx.path_graph(3), schema={"price": (0, 9)})
+    net.subscribe(2)
+    net.publish(0, {"price": 1})
+    net.run()
+    net.save(tmp_path / "mine")
+    again = sim.Network.load(tmp_path / "mine")
+    again.run()
+    assert again.trace_hash == net.trace_hash

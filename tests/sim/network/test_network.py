@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import networkx as nx
 import pandas as pd
 import pytest
@@ -192,6 +195,14 @@ def test_advertisements_of_ones_own() -> None:
         (lambda net: net.publish(at=4, event={"price": 1001}), "outside its bounds"),
         (lambda net: net.publish(at=4, event={"prize": 1}), "prize"),
         (lambda net: net.publish(at=4, event={"price": 1}, weights={"prize": 1}), "prize"),
+        (lambda net: net.publish(at=4, event={"price": 1}, weights={"price": "x"}), "weight of price is 'x'"),
+        (lambda net: net.publish(at=4, event={"price": 1}, weights={"price": -2}), "at least 0"),
+        (lambda net: net.publish(at=4, event={"price": 1}, weights=[2]), "must be a mapping"),
+        (lambda net: net.subscribe(at=4, where={"symbol": {1, "a"}}), "a set has numbers, or texts"),
+        (lambda net: net.ann.move(5, how="warm"), 'it must be "cold"'),
+        (lambda net: net.explain(0, subscription="nobody"), "^event 0 was not"),
+        (copy.deepcopy, "cannot be copied or pickled"),
+        (pickle.dumps, "cannot be copied or pickled"),
         (lambda net: net.advertise(at=4, where="price < 5"), "advertisements"),
         (lambda net: net.cut(0, 14), "there is no link 0–14"),
         (lambda net: net.crash(4, state="gone"), "lost"),
@@ -352,6 +363,11 @@ def test_every_form_of_a_schema() -> None:
         ({"k": 2, "scope": "network", "routing": {"rank": "cover"}}, "is for experiments"),
         ({"covering": 3}, "it must be a table"),
         ({"seed": -1}, "seed is -1"),
+        ({"latency": None}, "latency is None; it must be ms"),
+        ({"latency": [1]}, r"latency is \[1\]; it must be ms"),
+        ({"plugins": "mine.py"}, "mine.py' cannot be read"),
+        ({"plugins": 7}, "plugins is 7; it must be a list"),
+        ({"routing": {"heartbeat": 5.0}}, 'routing.failover is "none"'),
     ],
 )
 def test_keys_are_those_of_files_and_mistakes_are_told(keys, message) -> None:
@@ -431,3 +447,45 @@ def test_check_needs_rest() -> None:
 
 def test_the_environment_is_that_of_simpy() -> None:
     assert isinstance(network().env, simpy.Environment)
+
+
+def test_fail_over_notices_what_calls_cut(tmp_path) -> None:
+    """What is noticed, and when, is as in the same experiment from a file: the traces are equal."""
+    net = sim.Network(nx.cycle_graph(6), schema=SCHEMA, failover="replace", latency=1.0)
+    net.subscribe(at=3)
+    net.run()
+    net.save(tmp_path / "whole")  # nothing has failed yet, so its file does not say failover
+    net.cut(0, 1, time=120, until=1500)
+    net.crash(5, time=2000, until=2020)  # too short to be noticed
+    net.cut(0, 1, time=3000)
+    net.heal(0, 1, time=3700)
+    net.cut(0, 1, time=3750)  # while it is held back
+    for time in range(150, 5000, 100):
+        net.publish(at=0, event={"price": 1}, time=time)
+    net.run()
+    found = net.trace("faults")
+    notices = found[found["kind"].isin(["detected", "rejoined"])]
+    assert notices["kind"].tolist() == ["detected", "rejoined", "detected", "detected"]
+    assert net.check().missed == 0
+    net.save(tmp_path / "failing")  # raises if the trace of the file is another one
+    assert net.replay(failover="none").settings.routing.failover == "none"
+
+
+def test_nobody_is_told_of_options_of_the_command_line() -> None:
+    net = network()
+    net.publish(at=0, event={"price": 1})
+    net.run()
+    with pytest.raises(CoverlayError, match=r"^subscription is 'nobody'"):
+        net.explain(0, subscription="nobody")
+
+
+def test_a_notebook_shows_the_line_and_a_table() -> None:
+    net = network()
+    net.subscribe(at=4, where="symbol = '<b>'")
+    before = net.now
+    shown = net._repr_html_()
+    assert shown.startswith("<p>Network: 15 brokers, covering, 0 ms;")
+    assert "<table" in shown
+    assert "<b>" not in shown
+    assert net.now == before
+    assert net.waiting == 1
