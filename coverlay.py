@@ -241,6 +241,8 @@ def file_of(thing: Any) -> Path:
 
 def place_of(thing: Any) -> str:
     """Where a class or function is written: `mine.py, line 3`."""
+    if not callable(thing):
+        return "Coverlay"
     file = file_of(thing)
     named = str(file.relative_to(OUR_FILES)) if OUR_FILES in file.parents else file.name
     try:

@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 
 from analysis.report.effects import baselines
 from analysis.report.factors import factors_of
-from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary
+from analysis.report.summary import DESCRIBED, FILES, LABELS, METRICS, SIMPLE_ENTRIES, Summary, described
 from analysis.spark import statistics
 from analysis.spark.frames import Frames
 from analysis.spark.jobs import finished
-from analysis.spark.metrics import CATALOGUE
+from analysis.spark.metrics import CATALOGUE, computed
 from analysis.spark.records import is_older, parameter
 from analysis.spark.session import lost, session
 from analysis.spark.traces import Run, Sweep, canonical, compacted, find_runs, missing_tables
@@ -142,7 +142,7 @@ def _summary(sweep: Sweep, values: pd.DataFrame, **pictures: pd.DataFrame) -> Su
     rows = metric_values(sweep, values)
     runs = _run_frame(sweep, values)
     points = _labelled(sweep, statistics.over_seeds(rows))
-    notes = tuple(_warnings(sweep, runs))
+    notes = (*_warnings(sweep, runs), *_no_longer_computed(sweep.out))
     summary = Summary(sweep.out, runs, points, pd.DataFrame(), **pictures, warnings=notes)
     compared = baselines(summary.order, factors_of(summary))
     return replace(summary, differences=_labelled(sweep, statistics.paired(rows, compared)))
@@ -256,6 +256,13 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
     return found
 
 
+def _no_longer_computed(out: Path) -> list[str]:
+    """A note about metrics in the results that are replaced, whose plug-in was not given again."""
+    gone = sorted({metric.name for metric in described(out / "results")} - set(computed()))
+    cure = "coverlay analyze --plugin FILE computes them again"
+    return [f"the results had metrics of plug-ins that were not given: {', '.join(gone)}; {cure}"] if gone else []
+
+
 def _write(summary: Summary, sweep: Sweep) -> None:
     """All results at once, so that no reader sees a mixture of this analysis and an earlier one."""
     remove_leftovers(summary.out, "results")
@@ -267,5 +274,7 @@ def _write(summary: Summary, sweep: Sweep) -> None:
             frame: pd.DataFrame = getattr(summary, attribute)
             frame.to_parquet(folder / f"{name}.parquet", write_page_checksum=True)
             frame.to_csv(folder / f"{name}.csv", index=False)
+        known = [{name: getattr(CATALOGUE[metric], name) for name in DESCRIBED} for metric in computed()]
+        pd.DataFrame(known).to_csv(folder / METRICS, index=False)
         (folder / "notes.json").write_text(json.dumps({"warnings": summary.warnings}, indent=2), encoding="utf-8")
         write_digests(folder, sweep.runs)

@@ -290,12 +290,14 @@ ServiceTime = Callable[[Work], float]
 def _constant(
     rng: np.random.Generator, *, value: Annotated[float, Key("service time of every message", "ms")]
 ) -> ServiceTime:
+    """The same time for every message."""
     return lambda work: value
 
 
 def _exponential(
     rng: np.random.Generator, *, mean: Annotated[float, Key("mean of the service times", "ms")]
 ) -> ServiceTime:
+    """Times drawn from an exponential distribution."""
     return lambda work: mean * rng.standard_exponential()
 
 

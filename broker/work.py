@@ -141,12 +141,12 @@ class Profile:
         for method in methods:
             known = borrowed.get(method, method)
             if known not in self.covering:
-                raise self._lacks(f"covering method {quoted(method)}", self.covering)
+                raise self._lacks(f"covering method {quoted(method)}", self.covering, known)
             found[method] = SearchPrice(**{key: value / MILLISECOND for key, value in self.covering[known].items()})
         matchers = self.matching.get(kind, {})
         known = borrowed.get(matcher, matcher)
         if known not in matchers:
-            raise self._lacks(f"matching.{kind} method {quoted(matcher)}", matchers)
+            raise self._lacks(f"matching.{kind} method {quoted(matcher)}", matchers, known)
         query, entry, node = (matchers[known][key] / MILLISECOND for key in MATCHER)
         flat = {key: value / MILLISECOND for key, value in self.flat.items()}
         return Prices(**flat, query=query, matcher_entry=entry, matcher_node=node, search=found)
@@ -162,16 +162,28 @@ class Profile:
             found[matcher] = other
         return {method: known for method, known in found.items() if known is not None}
 
-    def _lacks(self, what: str, known: Mapping[str, Any]) -> CoverlayError:
-        names = ", ".join(sorted(known)) or "none"
-        return CoverlayError(
-            f"profile {quoted(self.where)} has no coefficients for {what}; it has: {names}. "
-            "`coverlay calibrate --methods all` measures them"
-        )
+    def _lacks(self, what: str, known: Mapping[str, Any], name: str) -> CoverlayError:
+        names, said = ", ".join(sorted(known)) or "none", f"profile {quoted(self.where)} has no coefficients for {what}"
+        if name in plugged():
+            cure = (
+                'a plug-in says whose it takes (priced_like = "scan"), or `coverlay calibrate --plugin FILE` measures'
+            )
+        else:
+            cure = "`coverlay calibrate --methods all` measures"
+        return CoverlayError(f"{said}; it has: {names}. {cure} them")
 
 
 def shipped_profiles() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def plugged() -> set[str]:
+    """The names of searches and matchers that plug-ins registered."""
+    import covering
+    import topk
+    from routing.strategies import STRATEGIES
+
+    return {name for registry in (covering.METHODS, STRATEGIES, *topk.REGISTRIES.values()) for name in registry.written}
 
 
 def search_keys() -> dict[str, tuple[str, ...]]:
@@ -266,7 +278,8 @@ def _refuse_unknown(where: str, what: str, given: Iterable[str], known: Iterable
     """Refuse a name that is in no registry."""
     for name in given:
         if name not in known:
-            raise CoverlayError(f"profile {quoted(where)}: {unknown_name(what, name, known)}")
+            cure = "a plug-in's name needs the plug-in (--plugin FILE)"
+            raise CoverlayError(f"profile {quoted(where)}: {unknown_name(what, name, known)}; {cure}")
 
 
 def _refuse_others(place: str, given: Iterable[str], keys: Iterable[str]) -> None:

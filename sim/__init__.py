@@ -13,13 +13,30 @@ Importing this package is cheap: the first call (`notebook`) loads the simulator
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.checks import check_plugin, plugin_checks
     from sim.network import Network
     from sim.notebook import load, run
+
+
+def _refuse_hidden() -> None:
+    """A file beside a script is found before installed packages, also where it only happens to have their name."""
+    ours = Path(__file__).resolve().parents[1]
+    for name in ("analysis", "broker", "covering", "coverlay", "routing", "topk"):
+        spec = sys.modules[name].__spec__ if name in sys.modules else find_spec(name)
+        found = Path(spec.origin).resolve() if spec is not None and spec.origin is not None else ours
+        if ours not in (found, *found.parents):
+            said = f"Coverlay has a package of its own called {name!r}, which Python cannot find because of this file"
+            raise ImportError(f"rename {found}: {said}", name=name, path=str(found))
+
+
+_refuse_hidden()
 
 __all__ = ["Network", "check_plugin", "load", "plugin_checks", "run"]
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from covering.conformance import CHECKS as COVERING
 from coverlay import Broken, CoverlayError, quoted, unknown_name
+from routing.conformance import CHECKS as ROUTING
 from sim import conformance, plugins
 from topk.conformance import CHECKS as TOPK
 from topk.places.contract import PlacedIndex
@@ -86,14 +87,18 @@ def plugin_checks(file: str | Path, thorough: bool = False) -> list[PluginCheck]
     return list(_checks(str(file), thorough))
 
 
+def registers(file: str | Path) -> list[str]:
+    """What a plug-in registers: `covering method widest-first`, …"""
+    return [f"{registry.what} {name}" for _, registry, name, _ in plugins.of(plugins.load(str(file)))]
+
+
 def _checks(file: str, thorough: bool) -> Iterator[PluginCheck]:
-    module = plugins.load(file).module
-    for kind, _, name, written in plugins.registered():
-        if written.__module__ != module:
-            continue
+    for kind, _, name, written in plugins.of(plugins.load(file)):
         own: dict[str, tuple[int, Callable[[str, int], None]]] = {}
         if kind == "covering":
             own = COVERING
+        elif kind == "routing":
+            own = ROUTING
         elif kind == "topk":
             places, sparse = issubclass(written, PlacedIndex), issubclass(written, SparseIndex)
             own = TOPK["places" if places else "predicates" if sparse else "boxes"]

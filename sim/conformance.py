@@ -10,6 +10,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import covering
 import topk
 from analysis.spark.java import find_java
+from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import MUST_BE_ZERO
 from broker.transport import Work, service_model
 from coverlay import Broken, CoverlayError
@@ -27,6 +29,7 @@ from routing.strategies import STRATEGIES
 from sim import plugins
 from sim.experiment.plan import Plan, plan
 from sim.experiment.runner import simulate
+from sim.experiment.sweep import run_sweep
 from sim.experiment.toml_text import to_toml
 from sim.random_streams import streams
 from sim.workloads import generate
@@ -115,8 +118,6 @@ def workers(kind: str) -> Check:
 
     def check(name: str, case: int) -> None:
         used = plugins.of_name(kind, name)
-        if kind == "services":
-            return  # networks with them are compared where they are checked
         made = plan({**_experiment(kind, name, case), **({"plugins": [used]} if used else {})})
         with TemporaryDirectory() as folder, plugins.explained():
             out = Path(folder)
@@ -184,13 +185,48 @@ def times(name: str, case: int) -> None:
         raise Broken(f"seed {case} gives other times the second time; draw from rng only")
 
 
+# ── metrics ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def values(name: str, case: int) -> None:
+    """One number per run at most, also of a run in which nothing happened, however the tables are divided."""
+    runs = {"seeds": [1, 2], "overlay": {"brokers": BROKERS}, "sweep": {"workload.events": [0, EVENTS]}}
+    made = plan({"name": f"check {name}", "workload": {"subscriptions": SUBSCRIPTIONS}, **runs})
+    find_java()  # a sentence where there is none
+    from analysis.spark.frames import Frames
+    from analysis.spark.session import session
+    from analysis.spark.traces import find_runs
+
+    metric = CATALOGUE[name]
+    with TemporaryDirectory() as folder:
+        run_sweep(made, Path(folder))
+        frames = Frames(session(quick=True), find_runs(Path(folder)))
+        found = frames.values_of(metric)
+        divided = frames.values_of(
+            replace(metric, compute=lambda trace: metric.compute(lambda t: trace(t).repartition(7)))
+        )
+    for run, value in found.items():
+        if value is not None and not math.isfinite(value):
+            raise Broken(f"run {run} has the value {value}; it must be a number, or no row")
+        other = divided.get(run)
+        if (value is None) != (other is None) or (value and not math.isclose(value, other, rel_tol=1e-9)):
+            raise Broken(
+                f"run {run} has the value {value}, and {other} when the rows of its tables are divided otherwise"
+            )
+        if value is not None and value < 0 and not metric.signed:
+            raise Broken(f"run {run} has the value {value}, but the metric does not say signed = True")
+
+
 OF_KIND: dict[str, dict[str, tuple[int, Check]]] = {
     "workloads": {"rows": (20, rows)},
     "overlays": {"brokers": (30, brokers)},
     "services": {"times": (20, times)},
+    "metrics": {"values": (1, values)},
 }
 
 
 def of_kind(kind: str) -> dict[str, tuple[int, Check]]:
     """The checks for methods of a kind (a group of plug-ins) that only a simulator can do."""
+    if kind == "metrics":
+        return OF_KIND[kind]  # networks do not know them
     return {**OF_KIND.get(kind, {}), "network": (30, network(kind)), "workers": (1, workers(kind))}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import tomllib
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from typing import Any
 
 import covering
 import topk
+from analysis.spark.metrics import CATALOGUE
 from broker.transport import SERVICE_MODELS
 from coverlay import CoverlayError, Registry, file_of, quoted
 from routing.overlay.kinds import OVERLAYS
@@ -38,6 +40,7 @@ REGISTRIES: dict[str, tuple[Registry[Any], ...]] = {
     "overlays": (OVERLAYS,),
     "services": (SERVICE_MODELS,),
     "workloads": (WORKLOADS,),
+    "metrics": (CATALOGUE,),
 }
 CHOOSING = ("kind", "method", "strategy")  # the last parts of keys that choose by name
 
@@ -82,13 +85,23 @@ def load(named: str) -> Plugin:
 
 
 def _load_module(named: str) -> Plugin:
-    with explained():
-        try:
-            module = import_module(named)
-        except ModuleNotFoundError as error:
-            said = f"there is no module {quoted(error.name)}; a file ends in .py, a module is one that is installed"
-            raise CoverlayError(f"plug-in {quoted(named)}: {said}") from None
-    content = Path(module.__file__).read_bytes() if module.__file__ else b""
+    try:
+        module = import_module(named)
+    except CoverlayError:
+        raise
+    except ModuleNotFoundError as error:
+        said = f"there is no module {quoted(error.name)}; a file ends in .py, a module is one that is installed"
+        raise CoverlayError(f"plug-in {quoted(named)}: {said}") from None
+    except SyntaxError as error:
+        where = f"{Path(error.filename or named).name}, line {error.lineno}"
+        raise CoverlayError(f"plug-in {quoted(named)}: {where}: {error.msg}") from None
+    except Exception as error:  # whatever it raises when it is imported
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{Path(at.filename).name}, line {at.lineno}, in {at.name}: {type(error).__name__}: {error}"
+        raise CoverlayError(f"plug-in {quoted(named)}: {said}") from error
+    folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+    files = sorted(file for folder in folders for file in folder.rglob("*.py")) or [Path(str(module.__file__))]
+    content = b"".join(file.read_bytes() for file in files)
     plugin = Plugin(named, hashlib.blake2b(content, digest_size=6).hexdigest(), False)
     _refuse_empty(plugin)
     return plugin
@@ -118,7 +131,12 @@ def _refuse_empty(plugin: Plugin) -> None:
 
 def _is_active(plugin: Plugin) -> bool:
     """Is what it registers what its names mean now? Another version of the file may have replaced it."""
-    return any(written.__module__ == plugin.module for *_, written in registered())
+    return any(_is_of(plugin.module, written) for *_, written in registered())
+
+
+def _is_of(module: str, written: Any) -> bool:
+    """Was something registered by a module, or by one inside that package?"""
+    return f"{written.__module__}.".startswith(f"{module}.")
 
 
 def ensure(plugins: Iterable[Plugin], out: Path) -> None:
@@ -150,11 +168,24 @@ def load_used(data: Mapping[str, Any]) -> list[Plugin]:
     chosen = set(_chosen(data))
     for group, registries in REGISTRIES.items():
         for name, point in announced(group).items():
-            if name in chosen and not any(name in registry for registry in registries):
-                loaded.append(_load_module(point.module))
-                if not any(name in registry for registry in registries):
-                    raise CoverlayError(f"{point.module} is announced to register {name!r}, but does not")
+            known = [registry for registry in registries if name in registry]
+            others = [r for r in known if name not in r.written or not _is_of(point.module, r.written[name])]
+            if name not in chosen or others:
+                continue  # it is ours, or that of a plug-in which the experiment names
+            package = _load_module(point.module)
+            loaded += [package] if package not in loaded else []
+            if not any(name in registry for registry in registries):
+                raise CoverlayError(f"{point.module} is announced to register {name!r}, but does not")
     return loaded
+
+
+def load_of_folder(out: Path) -> list[Plugin]:
+    """Import the plug-ins that the experiment in a folder of results names: its copies, and installed modules."""
+    try:
+        data = tomllib.loads((out / "experiment.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [load(str(out / name) if name.endswith(".py") else name) for name in data.get("plugins", [])]
 
 
 def _chosen(data: Any, key: str = "") -> Iterator[str]:
@@ -165,7 +196,7 @@ def _chosen(data: Any, key: str = "") -> Iterator[str]:
     elif isinstance(data, list):
         for value in data:
             yield from _chosen(value, key)
-    elif isinstance(data, str) and key.rsplit(".", 1)[-1] in CHOOSING:
+    elif isinstance(data, str) and (key.rsplit(".", 1)[-1] in CHOOSING or key == "asks"):
         yield data
 
 
@@ -184,6 +215,11 @@ def registered() -> Iterator[tuple[str, Registry[Any], str, Any]]:
         for registry in registries:
             for name, written in registry.written.items():
                 yield group, registry, name, written
+
+
+def of(plugin: Plugin) -> list[tuple[str, Registry[Any], str, Any]]:
+    """What one plug-in registered."""
+    return [entry for entry in registered() if _is_of(plugin.module, entry[-1])]
 
 
 def of_name(group: str, name: str) -> str | None:
@@ -222,9 +258,9 @@ def used_by(experiment: Any, loaded: Iterable[Plugin]) -> tuple[tuple[Plugin, ..
     if not experiment.workload.from_files:
         choices.append((WORKLOADS, experiment.workload.kind))
     chosen = {name: registry.written[name] for registry, name in choices if name in registry.written}
-    by_module = {plugin.module: plugin for plugin in loaded}
-    used = {by_module[w.__module__] for w in chosen.values() if w.__module__ in by_module}
-    local = [name for name, written in chosen.items() if written.__module__ not in by_module]
+    owners = {name: [p for p in loaded if _is_of(p.module, written)] for name, written in chosen.items()}
+    used = {owner for some in owners.values() for owner in some[:1]}
+    local = [name for name, some in owners.items() if not some]
     return tuple(sorted(used, key=lambda plugin: plugin.name)), tuple(sorted(local))
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.report.numbers import UNKNOWN, known, number_text, value_text
-from analysis.spark.metrics import OURS
+from analysis.spark.metrics import OURS, Metric, describe
 from analysis.spark.metrics.over_time import COLUMNS
 from broker.trace.schema import FACTS
 from coverlay import CoverlayError
@@ -29,6 +29,9 @@ LABELS = ("strategy", "mode", "method", "epsilon", "overlay")
 _LABEL_KEYS = {"routing.strategy", "covering.epsilon", "covering.recall"}
 # Points that differ only in these keys are a family, and are compared with each other.
 ROUTING_KEYS = ("routing.", "covering.")
+METRICS = "metrics.csv"  # in results: what each metric is, those of plug-ins too
+DESCRIBED = ("name", "title", "unit", "definition", "formula", "signed")  # its columns
+_UNKNOWN = dict.fromkeys(("mean", "sd", "low", "high", "min", "max"), math.nan) | {"n": 0}
 SIMPLE_ENTRIES = "simple_entries"  # in a run's record: what simple routing would keep in the same trees
 
 
@@ -91,7 +94,7 @@ class Summary:
 
     def value(self, point: str, metric: str) -> Mapping[str, Any]:
         """n, mean, sd, low, high, min and max of one metric at one point; NaN where it is unknown."""
-        return self._values[point, metric]
+        return self._values.get((point, metric), _UNKNOWN)
 
     def mean(self, point: str, metric: str) -> float:
         return float(self.value(point, metric)["mean"])
@@ -216,10 +219,19 @@ def load(out: Path) -> Summary:
             lacking |= COLUMNS - set(frames["times"].columns)
         if lacking:
             raise ValueError(f"another version wrote it, without {min(lacking)}")
+        for metric in described(folder):
+            describe(metric)
         return Summary(out, **frames, warnings=tuple(notes["warnings"]))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         why = f"{folder} cannot be read ({error})"
         raise CoverlayError(f"{why}; run `coverlay analyze {out}` again") from error
+
+
+def described(folder: Path) -> list[Metric]:
+    """What each metric in results is; none if an earlier version wrote them, which had only ours."""
+    if not (folder / METRICS).is_file():
+        return []
+    return [Metric(**row) for row in pd.read_csv(folder / METRICS, keep_default_na=False).to_dict("records")]
 
 
 # The file name of each frame of a Summary.

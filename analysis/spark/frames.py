@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from analysis.spark import traces
-from analysis.spark.metrics import CATALOGUE, QUERIES, Metric, Query, all_metrics
+from analysis.spark.metrics import CATALOGUE, QUERIES, Metric, Query, all_metrics, computed
 from analysis.spark.records import records
 from analysis.spark.traces import Sweep
 from coverlay import CoverlayError
@@ -54,8 +54,14 @@ class Frames:
         for metric in CATALOGUE.values():
             if metric.compute is not None:
                 found = found.join(self._computed(metric), "run", "left")
-        defaults = {metric.name: metric.empty for metric in CATALOGUE.values() if metric.empty is not None}
-        return found.fillna(defaults).select("run", *CATALOGUE)
+        defaults = {name: CATALOGUE[name].empty for name in computed() if CATALOGUE[name].empty is not None}
+        return found.fillna(defaults).select("run", *computed())
+
+    def values_of(self, metric: Metric) -> dict[str, float | None]:
+        """The value of each run; None if it has none."""
+        found = dict.fromkeys((run.name for run in self.sweep.runs), metric.empty)
+        rows = self._computed(metric).collect()
+        return {**found, **{row["run"]: row[metric.name] for row in rows if row[metric.name] is not None}}
 
     def _computed(self, metric: Metric) -> DataFrame:
         """The metric of a plug-in, with one value per run."""
@@ -73,7 +79,8 @@ class Frames:
         except CoverlayError:
             raise
         except Exception as error:  # whatever a user's function raises
-            raise CoverlayError(f"metric {metric.name} fails: {str(error).splitlines()[0]}") from error
+            line = next(iter(str(error).splitlines()), "")
+            raise CoverlayError(f"metric {metric.name} fails: {type(error).__name__}: {line}") from error
         if len(columns) != 1 or "run" not in found.columns:
             raise CoverlayError(
                 f"metric {metric.name} gives the columns {', '.join(found.columns)}; it must give run and its value"

@@ -80,6 +80,18 @@ def _workloads() -> Rows:
     return [(name, f"{text} [{', '.join(workload_options(name)) or 'no options'}]") for name, text in rows]
 
 
+def _services() -> Rows:
+    from broker.transport import NO_SERVICE, SERVICE_MODELS, WORK, service_options
+
+    options = service_options()
+    rows = [
+        (NO_SERVICE, "No time at all"),
+        *_described(SERVICE_MODELS),
+        (WORK, "What the counted work costs by a profile"),
+    ]
+    return [(name, f"{text} [{', '.join(options[name]) or 'no options'}]") for name, text in rows]
+
+
 def _experiments() -> Rows:
     from sim.experiment.shipped import shipped
 
@@ -87,9 +99,15 @@ def _experiments() -> Rows:
 
 
 def _metrics() -> Rows:
+    from analysis.spark.metrics import OURS
+
+    return [(name, _of_metric(name)) for name in sorted(OURS)]
+
+
+def _of_metric(name: str) -> str:
     from analysis.spark.metrics import CATALOGUE
 
-    return [(name, f"{metric.definition} [{metric.unit}]") for name, metric in sorted(CATALOGUE.items())]
+    return f"{CATALOGUE[name].definition} [{CATALOGUE[name].unit}]"
 
 
 LISTS: dict[str, Callable[[], Rows]] = {
@@ -98,6 +116,7 @@ LISTS: dict[str, Callable[[], Rows]] = {
     "covering": _covering,
     "matchers": _matchers,
     "workloads": _workloads,
+    "services": _services,
     "experiments": _experiments,
     "metrics": _metrics,
 }
@@ -105,7 +124,7 @@ LISTS: dict[str, Callable[[], Rows]] = {
 
 GROUPS = {  # list → the group of plug-ins in it, see sim/plugins.py
     "topologies": "overlays", "strategies": "routing", "covering": "covering", "matchers": "topk",
-    "workloads": "workloads",
+    "workloads": "workloads", "services": "services", "metrics": "metrics",
 }  # fmt: skip
 
 
@@ -125,7 +144,8 @@ def _yours(group: str, named: Sequence[str]) -> Rows:
             plugins.load(name)
         for of, _, name, written in plugins.registered():
             if of == group:
-                rows[name] = f"yours, {plugins.source_of(written)}: {_sentence(written, False)}"
+                said = _of_metric(name) if group == "metrics" else _sentence(written, False)
+                rows[name] = f"yours, {plugins.source_of(written)}: {said}"
     return list(rows.items())
 
 

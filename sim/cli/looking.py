@@ -43,11 +43,12 @@ def keys(options: argparse.Namespace) -> int:
 
 
 def check_plugin(options: argparse.Namespace) -> int:
-    from sim.checks import results
+    from sim.checks import registers, results
     from sim.plugins import explained
 
     checked, failed = 0, 0
     with explained():
+        say(f"{options.plugin} registers: {', '.join(registers(options.plugin))}")
         for found in results(options.plugin, options.only, options.case, options.thorough):
             checked, failed = checked + 1, failed + (not found.holds)
             cases = "1 case" if found.cases == 1 else f"{found.cases:,} cases"

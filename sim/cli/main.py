@@ -117,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
 
     analyze.add_argument("--wide", action="store_true", help=WIDE)
+    _plugin_option(analyze)
 
     report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
     keeps = f"least share of the saving with which approximation pays ({Thresholds.keeps:g})"

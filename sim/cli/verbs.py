@@ -96,6 +96,7 @@ def _begin(plan: Any, jobs: int) -> float:
     from sim.experiment.predict import coming
 
     _note(plan.notes)
+    _say_imported(plan.plugins)
     find_java()  # fail now rather than after the last run
     started = time.perf_counter()
     with suppress(CoverlayError):  # an impossible run is refused, with its parameters, when its turn comes
@@ -107,6 +108,11 @@ def _begin(plan: Any, jobs: int) -> float:
 def _note(notes: Iterable[str]) -> None:
     for note in notes:
         complain(f"note: {note}")
+
+
+def _say_imported(plugins: Sequence[Any]) -> None:
+    if plugins:
+        complain(f"imported: {', '.join(dict.fromkeys(plugin.name for plugin in plugins))}")
 
 
 def _say_what_ran(result: Any, started: float, out: Path) -> None:
@@ -161,6 +167,10 @@ def _aggregate(folder: Path, master: str | None, wide: bool) -> None:
 
 
 def analyze(options: argparse.Namespace) -> int:
+    from sim import plugins
+
+    loaded = [*plugins.load_of_folder(options.folder), *map(plugins.load, options.plugins)]
+    _say_imported(loaded)
     _aggregate(options.folder, options.master, options.wide)
     say(f"results: {options.folder / 'results'}")
     return 0

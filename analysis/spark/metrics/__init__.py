@@ -28,14 +28,16 @@ from analysis.spark.metrics import (
 )
 from analysis.spark.metrics.definition import Compute, Metric, Query, Totals
 from broker.trace.schema import ALL
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import Registry, unknown_name
 
 _OF_METRICS = (table_size, traffic, covering, durations, ranked, service, failures)
 _OF_PICTURES = (over_time, missed_covers)
 
 QUERIES: dict[str, Query] = {query.name: query for module in (*_OF_METRICS, *_OF_PICTURES) for query in module.QUERIES}
 TOTALS = tuple(query for query in QUERIES.values() if isinstance(query, Totals))
-CATALOGUE: dict[str, Metric] = {metric.name: metric for module in (*_OF_METRICS, truth) for metric in module.METRICS}
+CATALOGUE: Registry[Metric] = Registry(
+    "metric", {metric.name: metric for module in (*_OF_METRICS, truth) for metric in module.METRICS}
+)
 OURS = frozenset(CATALOGUE)  # without those that are registered
 
 
@@ -46,9 +48,20 @@ def metric(name: str) -> Metric:
     return CATALOGUE[name]
 
 
+def describe(known: Metric) -> None:
+    """Let reports show a metric that results have, but that nobody registered here, so that it cannot be computed."""
+    if known.name not in CATALOGUE:
+        CATALOGUE[known.name] = known
+
+
+def computed() -> list[str]:
+    """The metrics that an aggregation gives."""
+    return [name for name, known in CATALOGUE.items() if name in OURS or known.compute is not None]
+
+
 def all_metrics() -> Query:
     """A row per run with every metric whose SQL is known here."""
-    known = [metric for metric in CATALOGUE.values() if metric.compute is None]
+    known = [CATALOGUE[name] for name in computed() if CATALOGUE[name].compute is None]
     joined = " ".join(f"left join {query.name} using (run)" for query in TOTALS)
     return Query("metrics", f"select run, {', '.join(map(_column, known))} from runs {joined}")
 
@@ -86,14 +99,27 @@ def register_metric(
 
     def register(function: Compute) -> Compute:
         name = function.__name__
-        if name in OURS:
-            raise CoverlayError(f"there is a metric {quoted(name)} already; give yours another name")
-        CATALOGUE[name] = Metric(
+        if name in CATALOGUE and name not in OURS and CATALOGUE[name].compute is None:
+            del CATALOGUE[name]  # it was only described
+        made = Metric(
             name, title, unit, definition, formula, signed=signed, empty=empty, compute=function, reads=tuple(reads)
         )
+        CATALOGUE.add(name, made, function)
         return function
 
     return register
 
 
-__all__ = ["CATALOGUE", "OURS", "QUERIES", "TOTALS", "Metric", "Query", "all_metrics", "metric", "register_metric"]
+__all__ = [
+    "CATALOGUE",
+    "OURS",
+    "QUERIES",
+    "TOTALS",
+    "Metric",
+    "Query",
+    "all_metrics",
+    "computed",
+    "describe",
+    "metric",
+    "register_metric",
+]
