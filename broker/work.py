@@ -33,7 +33,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import CoverlayError, Registry, quoted, unknown_name
 from routing.contract import Search
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -165,9 +165,7 @@ class Profile:
     def _lacks(self, what: str, known: Mapping[str, Any], name: str) -> CoverlayError:
         names, said = ", ".join(sorted(known)) or "none", f"profile {quoted(self.where)} has no coefficients for {what}"
         if name in plugged():
-            cure = (
-                'a plug-in says whose it takes (priced_like = "scan"), or `coverlay calibrate --plugin FILE` measures'
-            )
+            cure = 'A plug-in says whose it takes, as priced_like = "scan"; `coverlay calibrate --plugin FILE` measures'
         else:
             cure = "`coverlay calibrate --methods all` measures"
         return CoverlayError(f"{said}; it has: {names}. {cure} them")
@@ -183,7 +181,8 @@ def plugged() -> set[str]:
     import topk
     from routing.strategies import STRATEGIES
 
-    return {name for registry in (covering.METHODS, STRATEGIES, *topk.REGISTRIES.values()) for name in registry.written}
+    registries: list[Registry[Any]] = [covering.METHODS, STRATEGIES, *topk.REGISTRIES.values()]
+    return {name for registry in registries for name in registry.written}
 
 
 def search_keys() -> dict[str, tuple[str, ...]]:

@@ -121,8 +121,7 @@ def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Compa
     """The values of one swept key, all else equal."""
     if key not in summary.swept:
         raise unknown_name("swept key", key, summary.swept)
-    values = {point: json.loads(point) for point in summary.order}
-    texts = {point: value_text(of[key]) if key in of else "not set" for point, of in values.items()}
+    texts = {point: _text_of(summary, point, key) for point in summary.order}
     merged = _marked(summary, {point: json.dumps([text, _without(point, key)]) for point, text in texts.items()})
     of, setting_of = ({point: json.loads(point)[part] for point in merged.order} for part in (0, 1))
     words = {
@@ -136,6 +135,16 @@ def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Compa
         raise CoverlayError(f"no two settings of {summary.out} differ in {quoted(key)} alone")
     nothing = pd.DataFrame(columns=["key", *names])
     return Comparison(tuple(names), table, nothing, (), {}, _shown(Effects(summary), metrics))
+
+
+def _text_of(summary: Summary, point: str, key: str) -> str:
+    """The value of a swept key; where a case does not set it, that of the experiment, if its traces are there."""
+    values = json.loads(point)
+    if key in values:
+        return value_text(values[key])
+    runs = summary.runs[summary.runs["point"] == point]
+    folder = summary.out / "runs" / f"run={runs['run'].iloc[0]}"
+    return _flat(open_run(folder).parameters).get(key, "not set") if folder.is_dir() else "not set"
 
 
 def _without(point: str, key: str) -> str:

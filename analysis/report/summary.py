@@ -231,7 +231,8 @@ def described(folder: Path) -> list[Metric]:
     """What each metric in results is; none if an earlier version wrote them, which had only ours."""
     if not (folder / METRICS).is_file():
         return []
-    return [Metric(**row) for row in pd.read_csv(folder / METRICS, keep_default_na=False).to_dict("records")]
+    rows: Any = pd.read_csv(folder / METRICS, keep_default_na=False).to_dict("records")
+    return [Metric(**row) for row in rows]
 
 
 # The file name of each frame of a Summary.

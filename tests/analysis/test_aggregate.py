@@ -259,6 +259,8 @@ def test_a_metric_of_a_plug_in_is_in_every_result(spark: Any, tmp_path: Path) ->
         found = analyze(tmp_path)
         assert found.runs["far"].tolist() == [0.5, 0.25]
         assert load(tmp_path).value("{}", "far")["mean"] == 0.375
+        _known_without_its_plug_in(tmp_path)
+        analysis.register_metric(**facts, reads=["deliveries"], empty=0.25)(far)
         assert analysis.metric(tmp_path, "far").columns == ["run", "far"]
         for function, message in wrong.items():
             analysis.register_metric(**facts, reads=["deliveries"])(function)
@@ -273,6 +275,19 @@ def test_a_metric_of_a_plug_in_is_in_every_result(spark: Any, tmp_path: Path) ->
     far.__name__ = "recall"
     with pytest.raises(CoverlayError, match="there is a metric 'recall' already"):
         analysis.register_metric(**facts, reads=[])(far)
+
+
+def _known_without_its_plug_in(out: Any) -> None:
+    """As in a process that does not import it: results say what the metric is, and nobody can compute it."""
+    metrics.CATALOGUE.pop("far"), metrics.CATALOGUE.written.pop("far")
+    assert load(out).value("{}", "far")["mean"] == 0.375
+    assert metrics.CATALOGUE["far"].title == "far deliveries"
+    assert "far" not in metrics.computed()
+    assert "far" not in metrics.all_metrics().sql
+    (note,) = aggregate._no_longer_computed(out)
+    assert "metrics of plug-ins that were not given: far;" in note
+    for name in ("metrics", "run_metrics", "summary"):
+        assert "far" in (out / "results" / f"{name}.csv").read_text()
 
 
 def test_the_page_has_the_columns_that_results_have(analysed: Summary) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+from importlib import invalidate_caches
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +17,11 @@ import topk
 from broker.trace.schema import MUST_BE_ZERO
 from covering.conformance import CHECKS
 from coverlay import CoverlayError
+from routing.conformance import contract
+from routing.strategies import STRATEGIES
 from sim import plugins
-from sim.checks import plugin_checks, results
-from sim.cli.lists import listed, settings
+from sim.checks import plugin_checks, registers, results
+from sim.cli.lists import GROUPS, listed, settings
 from sim.experiment.plan import load, plan
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, run_sweep
@@ -257,6 +262,151 @@ def negative(rng):
     checks = {str(check): check for check in plugin_checks(written(tmp_path, text))}
     assert "more rows change earlier events" in checks["careless-rows"].run().message
     assert "a service takes -1.0" in checks["negative-times"].run().message
+
+
+METRIC = """
+import analysis
+@analysis.register_metric(title="far deliveries", unit="share", definition="After more than three hops.",
+                          formula="count(hops > 3) ÷ count", reads=["deliveries"])
+def far(trace):
+    from pyspark.sql import functions as F
+    return trace("deliveries").groupBy("run").agg(F.avg((F.col("hops") > 3).cast("double")).alias("far"))
+"""
+
+
+def test_a_file_with_a_metric_alone_is_a_plug_in(tmp_path):
+    file = written(tmp_path, METRIC)
+    made = plan({**SMALL, "name": "far", "plugins": [str(file)], "asks": ["far"]})
+    assert [plugin.name for plugin in made.plugins] == ["mine.py"]
+    plain = plan({**SMALL, "name": "far"})
+    assert [run.run_id for run in made.runs] == [run.run_id for run in plain.runs]  # no run depends on a metric
+    assert dict(listed("metrics", [str(file)]))["far"] == "yours, mine.py: After more than three hops. [share]"
+    assert "far" not in dict(listed("metrics"))
+    assert registers(file) == ["metric far"]
+    assert [str(check) for check in plugin_checks(file)] == ["far-values"]
+    plugins.keep(made.plugins, tmp_path / "out")
+    (tmp_path / "out" / "experiment.toml").write_text(f'plugins = ["{made.plugins[0].copy}"]')
+    assert plugins.load_of_folder(tmp_path / "out") == list(made.plugins)
+    with pytest.raises(CoverlayError, match=r"mine.py, line 3: there is a metric 'entries' already, in Coverlay"):
+        plugins.load(str(written(tmp_path, METRIC.replace("def far", "def entries"))))
+    other = written(tmp_path, METRIC + "# another", "other.py")
+    with pytest.raises(CoverlayError, match=r"other.py, line 3: there is a metric 'far' already, in mine.py, line 3"):
+        plugins.load(str(other))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("-F.avg('hops')", "does not say signed = True"),
+        ("F.max('part')", "depends on how Spark divides tables"),
+    ],
+)
+def test_a_wrong_metric_fails(tmp_path, value, said):
+    start = METRIC[: METRIC.index("    return")]
+    rows = "trace('deliveries').withColumn('part', F.spark_partition_id())"
+    file = written(tmp_path, f"{start}    return {rows}.groupBy('run').agg(({value}).alias('far'))\n")
+    (check,) = plugin_checks(file)
+    assert said in check.run().message
+
+
+def test_an_installed_package_is_part_of_the_ids_and_known_to_workers_each_time(tmp_path, monkeypatch):
+    package = tmp_path / "packaged_methods"
+    package.mkdir()
+    (package / "__init__.py").write_text("from packaged_methods import scans\n")
+    (package / "scans.py").write_text(COPY)
+    monkeypatch.syspath_prepend(tmp_path)
+    points = {"my-scan": EntryPoint("my-scan", "packaged_methods", "coverlay.covering")}
+    broken = {"broken": EntryPoint("broken", "packaged_broken", "coverlay.covering")}
+    monkeypatch.setattr(plugins, "announced", lambda group: {**points, **broken} if group == "covering" else {})
+    data = {**SMALL, "name": "packaged", "covering": {"method": "my-scan"}}
+    first, second = plan(data), plan(data)
+    assert first.runs[0].run_id == second.runs[0].run_id
+    for made in (first, second):
+        assert [plugin.name for plugin in made.runs[0].plugins] == ["packaged_methods"]
+        assert made.runs[0].local == ()
+    for text, said in (
+        ("import covering\nx = 1 / 0", r"packaged_broken': packaged_broken.py, line 2, in <module>: ZeroDivisionError"),
+        ("x = (", r"packaged_broken': packaged_broken.py, line 1: '\(' was never closed"),
+        ("import nowhere_at_all", "packaged_broken': there is no module 'nowhere_at_all'"),
+    ):
+        written(tmp_path, text, "packaged_broken.py")
+        invalidate_caches()
+        with pytest.raises(CoverlayError, match=said):
+            plan({**data, "covering": {"method": "broken"}})
+
+
+def test_every_kind_has_a_list():
+    assert {*plugins.REGISTRIES} == {*GROUPS.values()}
+    assert dict(listed("services"))["constant"] == "The same time for every message [value]"
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_our_strategies_pass_the_contract_of_links(name):
+    for case in range(25):
+        contract(name, case)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("next(iter(self.sent), None)", "the neighbour would keep the event|do not contain"),
+        ("99", "the neighbour would keep the event"),
+    ],
+)
+def test_a_strategy_that_keeps_events_from_clients_fails_with_the_smallest_example(tmp_path, answer, said):
+    text = f"""
+import routing
+@routing.register
+class Careless(routing.LinkStrategy):
+    name, sends_to, searches, priced_like = "careless", "all", False, "scan"
+    def __init__(self, options):
+        super().__init__(options)
+        self.sent = {{}}
+    def add(self, subscription, filter):
+        self.sent[subscription] = filter
+    def remove(self, subscription, filter):
+        del self.sent[subscription]
+    def find_cover(self, subscription, filter):
+        return routing.Search({answer}, probes=1)
+"""
+    checks = {str(check): check for check in plugin_checks(written(tmp_path, text))}
+    found = checks["careless-contract"].run()
+    assert re.search(said, found.message)
+    assert len(found.example) <= 3  # a ledger and at most two subscriptions
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_service_model_is_compared_with_that_of_another_process(tmp_path):
+    text = """
+import os, broker
+@broker.register_service
+def by_process(rng):
+    return lambda work: os.getpid() % 1000 / 1000
+"""
+    checks = {str(check): check for check in plugin_checks(written(tmp_path, text))}
+    assert "traces differ" in checks["by-process-workers"].run().message
+
+
+def test_a_method_without_a_price_says_how_it_gets_one(tmp_path):
+    file = written(tmp_path, COPY)
+    data = {**SMALL, "name": "priceless", "plugins": [str(file)], "covering": {"method": "my-scan"}}
+    with pytest.raises(CoverlayError, match=r"A plug-in says whose it takes, as priced_like = .scan.; `cov"):
+        plan({**data, "broker": {"service": {"kind": "work"}}})
+    profile = written(tmp_path, 'base = "xeon-vm-2026-11"\n[covering.nobodys]\ncheck = 1.0\n', "other.toml")
+    with pytest.raises(CoverlayError, match=r"unknown covering method 'nobodys'.*a plug-in's name needs the plug-in"):
+        plan({**SMALL, "name": "other", "broker": {"service": {"kind": "work", "profile": str(profile)}}})
+
+
+@pytest.mark.parametrize("name", ["analysis", "routing"])
+def test_a_script_beside_a_file_of_our_name_is_told_in_a_sentence(tmp_path, name):
+    mine = written(tmp_path, "x = 1", f"{name}.py")
+    script = written(tmp_path, "import sim\nsim.load('demo')", "script.py")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    last = ran.stderr.splitlines()
+    assert last[-1].startswith(f"ImportError: rename {mine}: Coverlay has a package of its own called '{name}'")
+    assert len(last) < 10
 
 
 def test_a_method_without_a_price_takes_that_of_another_and_says_so(guide):
