@@ -15,8 +15,20 @@ are closed, ids of matchers are whole numbers, those of covering indexes any has
 [keys](keys.md) have the files, [plug-ins](plugins.md) what you can write yourself.
 """
 PUBLIC = {  # module → names, in the order of the page
-    "sim": ("load", "run", "check_plugin", "plugin_checks"),
-    "analysis": ("load", "table", "differences", "advice", "trace", "metric"),
+    "sim": ("Network", "load", "run", "check_plugin", "plugin_checks"),
+    "sim.network": ("Subscription", "Event", "Delivery", "Advertisement"),
+    "sim.experiment.plan": ("Plan",),
+    "analysis": (
+        "load",
+        "table",
+        "differences",
+        "compare",
+        "advice",
+        "trace",
+        "metric",
+        "metrics",
+        "register_metric",
+    ),
     "covering": ("create", "methods", "may_miss", "CoveringIndex", "register"),
     "covering.stats": ("Stats",),
     "topk": ("create", "methods", "Catalogue", "TopKIndex", "SparseIndex", "PlacedIndex", "register"),
@@ -24,8 +36,10 @@ PUBLIC = {  # module → names, in the order of the page
     "routing.overlay": ("register",),
     "broker": ("Work", "register_service"),
     "sim.workloads": ("generate", "Workload", "register"),
-    "coverlay": ("CoverlayError", "Key"),
+    "coverlay": ("CoverlayError", "BrokenGuarantee", "Key"),
 }
+# Of a network and its subscriptions, what their own parts call.
+INTERNAL = {"schedule", "schedule_check", "filter_of", "plan", "plan_at_rest", "receive"}
 
 
 def as_markdown() -> str:
@@ -47,7 +61,7 @@ def _module(module: str, names: tuple[str, ...]) -> Iterator[str]:
 def _members(cls: type) -> Iterator[str]:
     """The methods and properties that a class itself documents."""
     for name, member in vars(cls).items():
-        if name.startswith("_"):
+        if name.startswith("_") or (cls.__module__.startswith("sim.network") and name in INTERNAL):
             continue
         plain = getattr(member, "__func__", None) or getattr(member, "fget", None) or getattr(member, "func", None)
         function = plain or member

@@ -75,7 +75,12 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment as given (for the record) and all its runs."""
+    """An experiment as given (for the record) and all its runs.
+
+    >>> import sim
+    >>> sim.load("demo", {"routing.strategy": ["simple", "covering"], "sweep": {}, "case": [{}]})
+    Plan demo: 6 runs, 2 points × 3 seeds
+    """
 
     name: str
     data: dict[str, Any]

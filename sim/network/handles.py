@@ -31,6 +31,7 @@ class Event:
 
     @property
     def at(self) -> Hashable:
+        """The broker at which it is published."""
         return self._network.brokers[self._published.broker]
 
     @property
@@ -40,6 +41,7 @@ class Event:
 
     @property
     def values(self) -> dict[str, Value]:
+        """Its attributes."""
         return self._network.schema.decode(self._published.values)
 
     @property
@@ -57,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a subscription's `inbox` holds: an event, and how it came."""
+    """What a subscription's `inbox` holds: `event`, and how it came: `time`, `hops`, `latency`, `rank`, `score`."""
 
     event: Event
     time: float  # ms
@@ -68,7 +70,18 @@ class Delivery:
 
 
 class Subscription:
-    """A subscription: what `net.subscribe` returns. After a change it is the new version."""
+    """A subscription: what `net.subscribe` returns. After a change it is the new version.
+
+    >>> import networkx as nx, sim
+    >>> net = sim.Network(nx.path_graph(3), schema={"price": (0, 1000)})
+    >>> cheap = net.subscribe(at=2, where="price < 50", id="ann")
+    >>> net.run(until=cheap.settled)
+    >>> cheap.change(where="price < 10")
+    >>> event = net.publish(at=0, event={"price": 5})
+    >>> net.run()
+    >>> cheap.where, cheap.number, len(cheap.inbox.items)
+    ('price < 10.0', 1, 1)
+    """
 
     def __init__(self, network: NetworkAround, row: Row) -> None:
         self._network, self._row = network, row
@@ -84,10 +97,12 @@ class Subscription:
 
     @property
     def id(self) -> str | None:
+        """What you call it."""
         return self._row.id
 
     @property
     def at(self) -> Hashable:
+        """The broker of its client."""
         return self._network.brokers[self._row.broker]
 
     @property
@@ -97,6 +112,7 @@ class Subscription:
 
     @property
     def score(self) -> float:
+        """How it ranks among the k best."""
         return self._row.filter.score
 
     @property

@@ -30,8 +30,8 @@ metrics = analysis.metrics(results)  # a row per run, a column per metric
 metrics.join(deliveries, "run").where("recall < 1").groupBy("run").avg("latency").show()
 ```
 
-A metric of your own is a function from these tables to a lazy DataFrame of `run` and the value; it is in every result
-of the process that registers it:
+A metric of your own is a function from these tables to a lazy DataFrame of `run` and the value. It is in every result
+of the process that registers it, or as a [plug-in](plugins.md) in those of the experiments that name it:
 
     @analysis.register_metric(title="far deliveries", unit="share", definition="Deliveries after more than three hops.",
                               formula="count(hops > 3) ÷ count", reads=["deliveries"])
@@ -138,7 +138,12 @@ def page() -> str:
             )
             lines.append(_row(column.name, str(plain(column.type)), text + f" ({', '.join(notes)})" * bool(notes)))
         lines.append("")
-    lines += ["## Results: `OUT/results/`", "", "Each as `.parquet` and `.csv`.", ""]
+    lines += [
+        "## Results: `OUT/results/`",
+        "",
+        "Each as `.parquet` and `.csv`; `metrics.csv` has the metrics below, and yours.",
+        "",
+    ]
     of_record = {name: said["run", name] or name.replace("_", " ") for name in RECORD_COLUMNS}
     for frame, file in FILES.items():
         about, columns = RESULTS[frame]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import shlex
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from broker.trace.schema import ALL
-from sim.api_reference import as_markdown
+from sim.api_reference import PUBLIC, as_markdown
 from sim.cli.main import parser
 from sim.experiment.plan import load, shipped
 from tests.docs.columns import comments, page
@@ -57,6 +59,14 @@ def test_a_printed_command_is_one_that_the_command_line_knows(command: str) -> N
 
 def test_the_python_reference_is_up_to_date() -> None:
     assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == as_markdown()
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PUBLIC.items() for n in names])
+def test_the_examples_of_the_python_reference_run(module: str, name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    thing = getattr(import_module(module), name)
+    for example in doctest.DocTestFinder(recurse=False).find(thing, name, module=False):
+        assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_the_makefile_names_tests_that_exist() -> None:

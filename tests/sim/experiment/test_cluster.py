@@ -25,12 +25,12 @@ from analysis.spark.traces import find_runs
 from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.experiment.plan import plan
-from sim.experiment.sweep import _seen_here, run_sweep
+from sim.experiment.sweep import SweepOptions, _seen_here, run_sweep
 from sim.experiment.toml_text import to_toml
 
 pytestmark = pytest.mark.spark
 
-EXPERIMENT = {
+EXPERIMENT: dict[str, Any] = {
     "name": "clustered",
     "seeds": [1, 2],
     "overlay": {"kind": "random-tree", "brokers": 8},
@@ -52,6 +52,17 @@ CAPACITY = {
     "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 20},
     "arrivals": {"kind": "preloaded"},
     "broker": {"service": {"kind": "constant", "value": 0.5}},
+}
+COPY = """import routing
+from routing.strategies.covering import Covering
+@routing.register
+class Same(Covering):
+    name, sends_to, keeps_ranks = "my-covering", "all", True
+"""
+WITH_A_PLUG_IN = {
+    **EXPERIMENT,
+    "plugins": ["mine.py"],
+    "case": [*EXPERIMENT["case"], {"routing.strategy": "my-covering"}],
 }
 PATIENCE = 120  # seconds for a JVM to start on a busy machine
 # Of every Java process, executors included: an optimising compiler would mostly compile code that runs once.
@@ -292,7 +303,9 @@ def test_python_workers_import_nothing_from_the_folder_they_are_started_in(tmp_p
 
 
 def test_runs_are_tasks_and_metrics_are_the_same_to_the_last_digit(cluster, tmp_path):
-    experiment, out = written(tmp_path, EXPERIMENT), tmp_path / "out"
+    """A copy of ours as a plug-in is among them: on the cluster, and here in two processes."""
+    (tmp_path / "mine.py").write_text(COPY)
+    experiment, out = written(tmp_path, WITH_A_PLUG_IN), tmp_path / "out"
     running = begun("run", str(experiment), "--out", str(out), "--spark", cluster.url)
     addresses: set[str] = set()
     while running.poll() is None and not (out / "results").exists():
@@ -301,7 +314,7 @@ def test_runs_are_tasks_and_metrics_are_the_same_to_the_last_digit(cluster, tmp_
         time.sleep(0.5)
     done = completed(running)
     assert done.returncode == 2, done.stderr
-    assert "4 runs in" in done.stdout
+    assert "8 runs in" in done.stdout
     assert "routing.root is 99" in done.stderr
     assert "3 more runs failed in the same way" in done.stderr
     assert "repeat it with: coverlay run" in done.stderr
@@ -310,9 +323,13 @@ def test_runs_are_tasks_and_metrics_are_the_same_to_the_last_digit(cluster, tmp_
     assert addresses
     assert (out / "report.html").is_file()
     # The executors wrote the same traces into the shared folder as this machine would have.
-    here = run_sweep(plan(EXPERIMENT), tmp_path / "here")
+    here = run_sweep(plan(WITH_A_PLUG_IN, folder=tmp_path), tmp_path / "here", SweepOptions(jobs=2))
     assert len(here.failures) == 4
     hashes = {run.name: run.record["trace_hash"] for run in find_runs(out).runs}
+    by_point = {json.dumps([run.point, run.record["seed"]]): hashes[run.name] for run in find_runs(out).runs}
+    copies = [point for point in by_point if "my-covering" in point]
+    assert len(copies) == 4
+    assert all(by_point[copy] == by_point[copy.replace("my-covering", "covering")] for copy in copies)
     assert hashes == {outcome.run_id: outcome.record["trace_hash"] for outcome in here.outcomes}
 
     clustered = results(out)
