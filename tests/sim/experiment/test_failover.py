@@ -222,11 +222,11 @@ def test_links_off_the_cycle_send_nothing_when_trees_switch(tmp_path: Any) -> No
     assert set(new["kind"]) == {"subscribe"}, "nobody has to take anything back"
 
 
-def ring_with_a_tail() -> Network:
+def ring_with_a_tail(strategy: str = "simple", **settings: Any) -> Network:
     """Brokers 0 to 3 on a ring whose spare link is 0–3; broker 4 hangs on broker 0, so the ledger for it is kept."""
     overlay = overlay_of([(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (0, 3, 9.0), (0, 4, 1.0)])
     options = RoutingOptions(np.array([[0.0, 100.0]]))
-    return Network(overlay, Settings(options, strategy="simple", failover=Failover()), streams(1))
+    return Network(overlay, Settings(options, strategy=strategy, failover=Failover(), **settings), streams(1))
 
 
 def interval(low: float, high: float) -> Filter:
@@ -402,6 +402,22 @@ def test_a_broker_that_is_down_while_versions_come_and_go_finds_out_when_it_is_b
     network.publish(0, 0, np.array([15.0]))
     network.run()
     assert network.recorder.tables()["deliveries"].num_rows == 1
+
+
+def test_a_broker_that_is_back_as_a_version_is_retired_forgets_it_once() -> None:
+    """It serves a client's request first; so it finds out when it starts, and the marker waits behind that."""
+    network = ring_with_a_tail("flooding", service={"kind": "constant", "value": 0.5})
+    network.outages.crash(4, keep_state=True)
+    network.subscribe(4, 7, interval(10, 20))
+    network.run()
+    cut(network, 0, 1)
+    assert network.versions is not None
+    while network.versions.current(0) == -1:
+        network.env.step()
+    network.outages.restart(4)
+    network.run()
+    network.check()
+    assert [*network.brokers[4].parts] == [*network.trees] == [-2]
 
 
 def test_what_is_told_of_a_run_that_switched_over_is_what_its_trace_has(tmp_path: Any) -> None:
