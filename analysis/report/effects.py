@@ -14,26 +14,33 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.report.factors import Factor, factors_of
-from analysis.report.summary import Summary, is_flooding
+from analysis.report.summary import Summary, is_flooding, is_simple
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.statistics import quantile
 
 EQUAL, CHANCE, DIFFERS, UNSURE = "equal", "chance", "differs", "one seed"
 CLOSE = 1e-9  # relative: rounding of sums, no difference
-# Flooding sends no subscriptions and keeps no tables: its zeros are no success.
-NOT_OF_FLOODING = {"entries", "reduction", "pruned", "convergence_p95", "control_messages"}
+# Flooding sends no subscriptions and keeps no tables, and simple routing searches for no covers: zeros are no success.
+_OF_TABLES = {"entries", "reduction", "pruned", "convergence_p95", "control_messages"}
+_OF_SEARCHES = {"probes_per_check"}
 MORE_IS_BETTER = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}
 
 Floats = NDArray[np.float64]
+
+
+def lacks(labels: Mapping[str, Any], metric: str) -> bool:
+    """Whether a way to route has no such thing; its 0 would look like a success."""
+    return metric in _OF_TABLES if is_flooding(labels) else metric in _OF_SEARCHES and is_simple(labels)
 
 
 @dataclass(frozen=True)
@@ -124,13 +131,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class Best:
-    """The levels of a factor with the least (or most) of a metric, among some; the same whatever the other factors."""
+    """The levels of a factor with the least (or most) of a metric, among some, whatever the other factors."""
 
     factor: Factor
     metric: str
     levels: tuple[str, ...]  # more than one: equal, or not told apart
     among: tuple[str, ...]
     chance: bool  # some of these levels are not equal, only not told apart
+    shared: bool  # in some combinations of the other factors with levels that are worse in others
     low: float  # means of the best level over seeds, the smallest and the largest over the other factors
     high: float
 
@@ -181,8 +189,7 @@ class Effects:
             if metric in runs:
                 found = runs.pivot_table(index="point", columns="seed", values=metric, aggfunc="mean", dropna=False)
                 wide = found.astype(float).reindex(index=self.summary.order, columns=self._seeds)
-            if metric in NOT_OF_FLOODING:
-                wide.loc[[point for point in self.summary.order if is_flooding(self.summary.labels(point))]] = math.nan
+            wide.loc[[point for point in self.summary.order if lacks(self.summary.labels(point), metric)]] = math.nan
             self._frames[metric] = {point: wide.loc[point].to_numpy(np.float64) for point in self.summary.order}
         return self._frames[metric]
 
@@ -200,31 +207,41 @@ class Effects:
     # ── the best ───────────────────────────────────────────────────────────────────────────────────────────
 
     def best(self, factor: Factor, metric: str, among: Sequence[str] = ()) -> Best | None:
-        """The levels that no other beats, if they are the same in every combination of the other factors."""
-        among = tuple(among or factor.levels)
-        found = [self._best_at(factor, metric, among, rest) for rest in self.rests(factor)]
-        known = [one for one in found if one is not None]
-        if not known or len({one.levels for one in known}) > 1:
-            return None
-        low, high = min(one.low for one in known), max(one.high for one in known)
-        first = known[0]
-        return Best(factor, metric, first.levels, first.among, any(one.chance for one in known), low, high)
+        """The levels that no other beats in any combination of the other factors: none if it depends on these.
 
-    def _best_at(self, factor: Factor, metric: str, among: Sequence[str], rest: str) -> Best | None:
+        None if it is unknown: a level that was not run in some combination may be the best or not.
+        """
+        among = tuple(among or factor.levels)
+        at_rests = [self._known_at(factor, metric, among, rest) for rest in self.rests(factor)]
+        found = [self._best_of(factor, metric, mine) for mine in at_rests if mine]
+        known = [one for one in found if one is not None]
+        if len(known) < len(found) or len({one.among for one in known}) != 1:
+            return None
+        somewhere = {level for one in known for level in one.levels}
+        beaten = {level for one in known for level in one.among if level not in one.levels}
+        always = tuple(level for level in among if level in somewhere - beaten)
+        low, high = min(one.low for one in known), max(one.high for one in known)
+        chance = len(always) > 1 and any(one.chance for one in known)
+        return Best(factor, metric, always, known[0].among, chance, bool(somewhere & beaten), low, high)
+
+    def _known_at(self, factor: Factor, metric: str, among: Sequence[str], rest: str) -> dict[str, Floats]:
+        """By level: the values with one combination of the other factors, where there are any."""
         places, values = self._places[id(factor)], self.values(metric)
         mine = {level: values[places[level, rest]] for level in among if (level, rest) in places}
-        mine = {level: of for level, of in mine.items() if not np.isnan(of).all()}
-        common = ~np.isnan(np.array([*mine.values()])).any(axis=0) if mine else np.zeros(0, bool)
+        return {level: of for level, of in mine.items() if not np.isnan(of).all()}
+
+    def _best_of(self, factor: Factor, metric: str, mine: Mapping[str, Floats]) -> Best | None:
+        common = ~np.isnan(np.array([*mine.values()])).any(axis=0)
         if len(mine) < 2 or not common.any():
             return None
         mine = {level: of[common] for level, of in mine.items()}  # seeds differ more than settings
         sign = -1.0 if metric in MORE_IS_BETTER else 1.0
         first = min(mine, key=lambda level: sign * float(mine[level].mean()))
-        against = {level: Paired.of(rest, mine[first], mine[level]) for level in mine}
+        against = {level: Paired.of("", mine[first], mine[level]) for level in mine}
         alike = [level for level, pair in against.items() if pair is None or pair.verdict in (EQUAL, CHANCE)]
         chance = any(pair is None or pair.verdict == CHANCE for pair in (against[level] for level in alike))
         mean = float(mine[first].mean())
-        return Best(factor, metric, tuple(alike), tuple(mine), chance, mean, mean)
+        return Best(factor, metric, tuple(alike), tuple(mine), chance, False, mean, mean)
 
 
 def baselines(points: Sequence[str], factors: Sequence[Factor]) -> list[tuple[str, str, str]]:

@@ -16,12 +16,12 @@ import altair as alt
 import pandas as pd
 
 from analysis.report.answer import differing
-from analysis.report.effects import NOT_OF_FLOODING, Effects
+from analysis.report.effects import Effects, lacks
 from analysis.report.facts import facts
 from analysis.report.numbers import number_text, value_text
 from analysis.report.page import begin
 from analysis.report.page_data import bounded
-from analysis.report.summary import Summary, is_flooding
+from analysis.report.summary import Summary
 from analysis.report.words import title
 from analysis.spark.metrics import CATALOGUE, metric
 from broker.trace.disk import CURE, writing
@@ -86,7 +86,7 @@ def _data(effects: Effects, name: str) -> pd.DataFrame:
     rows = []
     for point in summary.order:
         value = bounded(summary.value(point, name), name)
-        if value["mean"] != value["mean"] or (name in NOT_OF_FLOODING and is_flooding(summary.labels(point))):
+        if value["mean"] != value["mean"] or lacks(summary.labels(point), name):
             continue
         x = json.loads(along.of[point])[along.keys[0]] if along else None
         row = {"setting": effects.title(point), "series": effects.title(point, along) if along else "", "x": x}
@@ -170,11 +170,8 @@ def _caption(effects: Effects, name: str) -> str:
         f"Means over {len(seeds)} seeds ({', '.join(map(str, seeds))}) with 95 % t-intervals" if several else "One seed"
     )
     varied = "; ".join(f"{factor.title}: {', '.join(_levels(factor))}" for factor in effects.factors)
-    none = (
-        " Flooding keeps no tables and is left out."
-        if name in NOT_OF_FLOODING and any(is_flooding(summary.labels(point)) for point in summary.order)
-        else ""
-    )
+    without = [effects.title(point) for point in summary.order if lacks(summary.labels(point), name)]
+    none = f" Left out, because there are none: {'; '.join(without)}." if without else ""
     return f"{name}: {known.definition} {means}. {facts(summary)}. Varied: {varied or 'nothing'}.{none}"
 
 

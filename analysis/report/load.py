@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,6 +14,7 @@ from analysis.report.numbers import number_text
 from analysis.report.summary import Summary
 from analysis.spark.traces import Run
 
+IDLE = 0.001  # of a bin; if nobody is ever busier, there is nothing to draw
 FULL = 0.95  # of a bin; a broker that is busy for longer is full: it has no time left
 LONG = 3  # bins; a broker that is full for this many in a row is called overloaded
 MOST_BROKERS = 6  # lines in the picture
@@ -33,6 +34,7 @@ class Load:
     title: str
     sentence: str
     overloaded: tuple[str, ...]
+    busiest: float  # share of the time that the busiest broker is busy at its worst
     lines: dict[str, list[dict[str, Any]]]  # measure → rows
 
 
@@ -81,6 +83,11 @@ def in_words(found: list[Load], summary: Summary) -> list[str]:
     return [f"In {len(full)} of {settings} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"]
 
 
+def worst(drawn: Sequence[Load]) -> list[Load]:
+    """Those with an overloaded broker; if there are none, the one with the busiest broker."""
+    return [load for load in drawn if load.overloaded] or sorted(drawn, key=lambda load: -load.busiest)[:1]
+
+
 def measured(times: pd.DataFrame) -> pd.DataFrame:
     """The frame with utilisation, queue and waiting added, and rows of 0 for bins that it lacks."""
     width = float(times["width"].iloc[0])
@@ -110,9 +117,9 @@ def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
     if not sentences:
         busy = number_text(float(worst.iloc[0]), "share")
         who = _called(int(worst.index[0]), names)
-        sentences = [f"No broker is overloaded. The busiest is {who}: busy {busy} of the time at its worst."]
+        sentences = [f"no broker is overloaded; the busiest is {who}: busy {busy} of the time at its worst."]
     overloaded = tuple(_called(broker, names) for brokers in full.values() for broker, _ in brokers)
-    return Load(title, " ".join(sentences), overloaded, _lines(frame, shown, names))
+    return Load(title, " ".join(sentences), overloaded, float(worst.iloc[0]), _lines(frame, shown, names))
 
 
 def _called(broker: int, names: dict[int, str]) -> str:

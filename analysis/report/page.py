@@ -26,7 +26,7 @@ from analysis.report.assets import asset
 from analysis.report.costs import read_slides
 from analysis.report.effects import Effects
 from analysis.report.facts import facts, made
-from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
+from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of, worst
 from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, plot_data, study_data
 from analysis.report.page_tables import effect_tables, missed_covers, study_tables, summary_table, trace_hashes
@@ -99,6 +99,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
+        "worst_loads": worst(drawn),
         "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),
         "long": LONG,
         "stories": "\n".join(told.stories),
@@ -157,7 +158,9 @@ def begin(summary: Summary, asked: Asked | None = None) -> Begun:
 
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
-    """At most MOST_PICTURES; if there are more, those with overloaded brokers come first."""
+    """At most MOST_PICTURES; if there are more, those with overloaded brokers come first. None if all are idle."""
+    if all(load.busiest < IDLE for load in busy):
+        return []
     if len(busy) <= shown_settings.MOST_PICTURES:
         return busy
     return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]

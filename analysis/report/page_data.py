@@ -11,13 +11,12 @@ from typing import Any
 
 from analysis.report.advisor import Advice
 from analysis.report.answer import Answer, differing
-from analysis.report.effects import NOT_OF_FLOODING, Effects
+from analysis.report.effects import Effects, lacks
 from analysis.report.numbers import value_text
 from analysis.report.overlay_data import MEASURES
 from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
 from analysis.report.study_pictures import bound_rows
-from analysis.report.summary import is_flooding
 from analysis.report.table import NONE, alike, metric_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -112,7 +111,7 @@ def plot_data(
         for name in shown:
             value = summary.value(point, name)
             values[name] = {**bounded(value, name), "text": metric_text(value, name, interval=True)}
-            if name in NOT_OF_FLOODING and is_flooding(summary.labels(point)):
+            if lacks(summary.labels(point), name):
                 values[name] |= {"mean": None, "low": None, "high": None, "text": NONE}
         keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
         points.append({"keys": keys, "title": effects.title(point), "values": values})

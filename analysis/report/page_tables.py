@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.report import words
 from analysis.report.effects import CHANCE, EQUAL, Effects, Paired, varied
+from analysis.report.factors import Factor
 from analysis.report.study import Case, places_of
 from analysis.report.study_words import row_cells, sentence, shape
 from analysis.report.table import short_title, table, table_metrics
@@ -64,22 +65,28 @@ def study_tables(cases: list[Case]) -> list[dict[str, Any]]:
 
 def effect_tables(effects: Effects, metrics: Sequence[str]) -> list[dict[str, Any]]:
     """By factor: a row per comparison and combination of the other factors, a column per metric that differs."""
-    shown = varied(effects, table_metrics(effects.summary, metrics))[:MOST_METRICS]
+    known = varied(effects, table_metrics(effects.summary, metrics))
     found, room = [], MOST_EFFECTS
     for factor in effects.factors:
-        rows = []
-        for level, base in factor.base.items():
+        pairs, rows = [(base, level) for level, base in factor.base.items()], []
+        shown = [name for name in known if any(_changes(effects, factor, pair, name) for pair in pairs)][:MOST_METRICS]
+        for base, level in pairs:
             of = {name: effects.compare(factor, base, level, name) for name in shown}
             parts = {name: {part.rest: part for part in effect.parts} for name, effect in of.items() if effect}
             for rest in dict.fromkeys(rest for mine in parts.values() for rest in mine):
                 cells = [cell(parts.get(name, {}).get(rest), name) for name in shown]
                 rows.append([words.head(factor, base, level), effects.rest_in_words(rest, factor), *cells])
-        if rows and room > 0:
+        if shown and rows and room > 0:
             others = ", ".join(other.title for other in effects.factors if other is not factor)
             titles, left = [short_title(name) for name in shown], max(0, len(rows) - room)
             found.append({"title": factor.title, "others": others, "titles": titles, "rows": rows[:room], "left": left})
             room -= len(rows[:room])
     return found
+
+
+def _changes(effects: Effects, factor: Factor, pair: tuple[str, str], metric: str) -> bool:
+    effect = effects.compare(factor, *pair, metric)
+    return effect is not None and effect.verdict != EQUAL
 
 
 def cell(part: Paired | None, metric: str) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.report.effects import NOT_OF_FLOODING, Effects, varied
+from analysis.report.effects import Effects, lacks, varied
 from analysis.report.numbers import UNKNOWN, known, number_text, value_text
-from analysis.report.summary import Summary, is_flooding
+from analysis.report.summary import Summary
 from analysis.report.words import title, with_unit
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
@@ -66,7 +66,7 @@ _SHORT_TITLES = {
     "pruned": "pruned",
     "duplicates": "dup.",
 }
-NONE = "none"  # of flooding, which keeps no tables and sends no subscriptions: a 0 would look like a success
+NONE = "none"  # instead of a 0 that would look like a success; see `lacks`
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,7 @@ def table(
             for factor in effects.factors
         ] or [value_text(have["strategy"])]
         cells += [
-            NONE
-            if is_flooding(have) and name in NOT_OF_FLOODING | {"pruned"}
-            else metric_text(summary.value(point, name), name, name in intervals)
+            NONE if lacks(have, name) else metric_text(summary.value(point, name), name, name in intervals)
             for name in metrics
         ]
         rows.append(tuple(cells))

@@ -10,17 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from analysis.report.effects import CHANCE, EQUAL, MORE_IS_BETTER, Best, Effect, Effects, Paired, varied
+from analysis.report.effects import (
+    CHANCE,
+    DIFFERS,
+    EQUAL,
+    MORE_IS_BETTER,
+    UNSURE,
+    Best,
+    Effect,
+    Effects,
+    Paired,
+)
 from analysis.report.factors import ONE, Factor
 from analysis.report.numbers import duration_text, number_text
 from analysis.spark.metrics import CATALOGUE
 
 MOST_COMPARISONS = 12  # of one factor; more are a table
 MOST_NAMES = 4
+MOST_OTHERS = 2  # if more share the first place, those that do not are named
 TIMES = 3.0  # from here on a factor is easier to read than a percentage
-SAME = 0.02  # relative: what lies between two ends is mentioned if it exceeds both by more
 
 
 @dataclass(frozen=True)
@@ -89,9 +97,9 @@ def _from_to(effects: Effects, factor: Factor, metrics: Sequence[str]) -> Senten
 def _sentence(effects: Effects, start: str, factor: Factor, base: str, level: str, metrics: Sequence[str]) -> Sentence:
     """The metrics that differ, then those that may by chance, then the ties."""
     known = [effect for metric in metrics if (effect := effects.compare(factor, base, level, metric)) is not None]
-    told = [e for e in known if e.verdict not in (CHANCE, EQUAL)]
-    chance = [e for e in known if e.verdict == CHANCE]
-    equal = [title(e.metric) for e in known if e.verdict == EQUAL]
+    told = [e for e in known if e.verdict not in (CHANCE, EQUAL) or _between(effects, e)]
+    chance = [e for e in known if e.verdict == CHANCE and e not in told]
+    equal = [title(e.metric) for e in known if e.verdict == EQUAL and e not in told]
     words = [_listed(effects, told)] if told else []
     if chance:
         words.append(f"no more than chance: {_listed(effects, chance)}")
@@ -125,16 +133,18 @@ def in_words(effects: Effects, effect: Effect) -> str:
     if len(effect.parts) == 1:
         part = effect.parts[0]
         change = change_text(part, metric)
-        ends = f"{with_unit(part.base, metric)} → {with_unit(part.value, metric)}"
-        return f"{ends}{f' ({change})' if change else ''}{_between(effects, effect)}"
+        base, value = with_unit(part.base, metric), with_unit(part.value, metric)
+        stays = base == value and change in ("", _NOTHING)
+        ends = f"stays {base}" if stays else f"{base} → {value}{f' ({change})' if change else ''}"
+        return f"{ends}{_between(effects, effect)}"
     parts = effect.ordered()
     texts = [_short_change(part, metric) for part in parts]
     if len(set(texts)) == 1:
         others = " and ".join(other.title for other in effects.factors if other is not effect.factor)
-        return f"{texts[0]} whatever the {others}"
+        return f"{texts[0]} whatever the {others}{_between(effects, effect)}"
     low, high = (_where(effects, effect, texts, end) for end in (0, -1))
     count = f", beyond chance in {effect.sure} of {len(parts)}" if 0 < effect.sure < len(parts) else ""
-    return f"{low} to {high}{count}"
+    return f"{low} to {high}{count}{_between(effects, effect)}"
 
 
 def _where(effects: Effects, effect: Effect, texts: Sequence[str], end: int) -> str:
@@ -156,6 +166,9 @@ def change_text(part: Paired, metric: str) -> str:
     return f"{_signed(100 * part.change)} %" + (f" ± {100 * half / abs(part.base):.1f}" if half else "")
 
 
+_NOTHING = "0.0 % ± 0.0"
+
+
 def _short_change(part: Paired, metric: str) -> str:
     """The change alone; both values where there is none."""
     if part.verdict == EQUAL:
@@ -170,20 +183,28 @@ def _signed(number: float) -> str:
 
 
 def _between(effects: Effects, effect: Effect) -> str:
-    """What a swept number does between its ends, if it goes beyond both."""
+    """What a swept number does between its ends, where it is surely beyond both."""
     factor = effect.factor
-    if not factor.numbers or len(factor.levels) < 3:
-        return ""
-    values = effects.values(effect.metric)
-    means = {factor.of[p]: float(np.nanmean(of)) for p, of in values.items() if not np.isnan(of).all()}
-    ends = means[effect.base], means[effect.level]
-    most, least = (choose(means, key=lambda level: means[level]) for choose in (max, min))
+    beyond: dict[str, dict[str, tuple[float, str]]] = {"most": {}, "least": {}}  # by combination of the other factors
+    seeds = {part.rest: part.n for part in effect.parts}
+    for level in factor.levels[1:-1] if factor.numbers else ():
+        sides = [effects.compare(factor, end, level, effect.metric) for end in (effect.base, effect.level)]
+        one, other = ({part.rest: part for part in side.parts} if side else {} for side in sides)
+        for rest in sorted(one.keys() & other.keys() & seeds.keys()):
+            pair = one[rest], other[rest]
+            for word, sign in (("most", 1), ("least", -1)):
+                sure = all(part.verdict in (DIFFERS, UNSURE) and sign * part.difference > 0 for part in pair)
+                if sure and one[rest].n == other[rest].n == seeds[rest]:
+                    here = sign * pair[0].value, level
+                    beyond[word][rest] = max(here, beyond[word].get(rest, here))
     found = []
-    if means[most] > max(ends) + SAME * abs(max(ends)):
-        found.append(f"most at {factor.names[most]}: {with_unit(means[most], effect.metric)}")
-    if means[least] < min(ends) - SAME * abs(min(ends)):
-        found.append(f"least at {factor.names[least]}: {with_unit(means[least], effect.metric)}")
-    return f", {', '.join(found)}" if found else ""
+    for word, places in beyond.items():
+        if len(effect.parts) > 1 and places:
+            found.append(f"{word} in between in {len(places)} of {len(effect.parts)}")
+        for value, level in places.values() if len(effect.parts) == 1 else ():
+            found.append(f"{word} at {factor.names[level]}: {with_unit(abs(value), effect.metric)}")
+    may_be = " (may be chance)" if effect.verdict == CHANCE else ""
+    return f"{may_be}, {', '.join(found)}" if found else ""
 
 
 # ── the best ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,15 +215,15 @@ def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sent
     found: list[Sentence] = []
     for metric in metrics:
         best = effects.best(factor, metric)
-        if best is None and len(effects.factors) > 1 and varied(effects, [metric]):
+        if best is not None and not best.levels:
             others = " and ".join(other.title for other in effects.factors if other is not factor)
-            found.append(Sentence(f"{_superlative(metric)}: which {factor.title} has it depends on {others}."))
+            found.append(Sentence(f"{_superlative(metric)}: which {factor.title} has it depends on {others}.", (best,)))
         if best is None or not _tells(best):
             continue
-        chain = [best]
-        for other in metrics if not any(sentence.of for sentence in found) else ():
+        chain, first = [best], not any("; of these" in str(sentence) for sentence in found)
+        for other in metrics if first else ():
             next_one = effects.best(factor, other, chain[-1].levels) if len(chain[-1].levels) > 1 else None
-            if next_one is not None and len(next_one.levels) < len(next_one.among):
+            if next_one is not None and 0 < len(next_one.levels) < len(next_one.among):
                 chain.append(next_one)
         words = [best_in_words(best), *(f"of these, {_lower(best_in_words(other))}" for other in chain[1:])]
         found.append(Sentence(f"{'; '.join(words)}.", tuple(chain)))
@@ -210,18 +231,23 @@ def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sent
 
 
 def _tells(best: Best) -> bool:
-    """Whether few share the first place, and somebody does not."""
-    return len(best.levels) <= min(MOST_NAMES, len(best.among) - 1)
+    """Whether somebody has the first place, few share it, and somebody does not."""
+    others = len(best.among) - len(best.levels)
+    return others > 0 and (0 < len(best.levels) <= MOST_NAMES or others <= MOST_OTHERS)
 
 
 def best_in_words(best: Best) -> str:
     """Fewest routing-table entries: exact covering, mode active = exact covering, mode prune (3,416)."""
-    names = [best.factor.names[level] for level in best.levels]
     sign = " ≈ " if best.chance else " = "
+    who = sign.join(best.factor.names[level] for level in best.levels)
+    if len(best.levels) > MOST_NAMES:
+        others = [best.factor.names[level] for level in best.among if level not in best.levels]
+        who = f"all but {' and '.join(others)}"
     low, high = (with_unit(number, best.metric) for number in (best.low, best.high))
     numbers = low if low == high else f"{low} to {high}"
     alike = ", not told apart by these seeds" if best.chance else ""
-    return f"{_superlative(best.metric)}: {sign.join(names)} ({numbers}{alike})"
+    shared = ", in some settings not told apart from others" if best.shared else ""
+    return f"{_superlative(best.metric)}: {who} ({numbers}{alike}{shared})"
 
 
 def _superlative(metric: str) -> str:

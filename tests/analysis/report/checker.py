@@ -39,6 +39,8 @@ class Runs:
         mine = [row for row in self.rows if row["point"] == point]
         if metric in FLOODING_HAS_NO:
             mine = [row for row in mine if row["sends_to"] != "nobody"]
+        if metric == "probes_per_check":
+            mine = [row for row in mine if row["sends_to"] != "all" or row["holds_back"]]
         return {row["seed"]: row[metric] for row in mine if row.get(metric, math.nan) == row.get(metric)}
 
     def at(self, level: str, keys: Iterable[str]) -> dict[str, str]:
@@ -69,7 +71,7 @@ class Runs:
         if "differs" in verdicts or "one seed" in verdicts:
             where = first
         elif "chance" in verdicts:
-            where = may_be_chance
+            where = may_be_chance + first * ("(may be chance)" in first)
         else:
             return
         expected = clauses(pairs, claim.metric)
@@ -77,9 +79,12 @@ class Runs:
             yield f"{claim.metric} should be {' or '.join(expected)}"
 
     def best(self, claim: Best, text: str) -> Iterable[str]:
-        """Whoever is named has the least, or is not told apart from it; whoever is not named has more, surely."""
+        """Whoever is named has the least or is not told apart from it, whatever the other keys; all others have more
+        for sure with some."""
         sign = -1.0 if claim.metric in MORE else 1.0
         by_level = {level: self.at(level, claim.factor.keys) for level in claim.among}
+        first_somewhere: set[str] = set()
+        beaten: set[str] = set()
         for rest in {rest for at in by_level.values() for rest in at}:
             values = {level: self.values(at[rest], claim.metric) for level, at in by_level.items() if rest in at}
             values = {level: of for level, of in values.items() if of}
@@ -90,9 +95,15 @@ class Runs:
             first = min(means, key=lambda level: means[level])
             for level, of in values.items():
                 alike = verdict([(values[first][seed], of[seed]) for seed in seeds]) in ("equal", "chance")
-                if (alike or level == first) != (level in claim.levels):
-                    yield f"{level} {'shares' if alike else 'does not share'} the first place in {claim.metric}"
-        for level in claim.levels:
+                (first_somewhere if alike or level == first else beaten).add(level)
+        if {*claim.levels} != first_somewhere - beaten:
+            yield f"not {claim.levels} but {first_somewhere - beaten} have the first place in {claim.metric}"
+        unsaid = claim.levels and claim.shared and "apart from others" not in text
+        if unsaid or claim.shared != bool(first_somewhere & beaten):
+            yield "others share the first place in some settings, or none does"
+        for level in [*claim.among] if len(claim.levels) > 4 else claim.levels:
+            if len(claim.levels) > 4 and level in claim.levels:
+                continue
             if claim.factor.names[level] not in text:
                 yield f"{level} is not named"
 
@@ -109,8 +120,8 @@ def verdict(both: list[tuple[float, float]]) -> str:
 def clauses(pairs: list[list[tuple[float, float]]], metric: str) -> list[str]:
     """Texts one of which must be in a sentence about these pairs."""
     if len(pairs) == 1:
-        a, b = (fmean(values) for values in zip(*pairs[0], strict=True))
-        return [f"{with_unit(a, metric)} → {with_unit(b, metric)}"]
+        a, b = (with_unit(fmean(values), metric) for values in zip(*pairs[0], strict=True))
+        return [f"{a} → {b}", *([f"stays {a}"] if a == b else [])]
     return [change(both, metric) for both in pairs]
 
 

@@ -55,7 +55,7 @@ def test_no_time_left_for_long_is_overload_with_a_name() -> None:
 def test_short_peaks_are_none_and_gaps_end_a_stretch() -> None:
     load = found({0: [10.0] * (LONG - 1) + [0.0] + [10.0] * (LONG - 1), 1: [3.0]})
     assert load.overloaded == ()
-    assert load.sentence == "No broker is overloaded. The busiest is Oslo: busy 100.0 % of the time at its worst."
+    assert load.sentence == "no broker is overloaded; the busiest is Oslo: busy 100.0 % of the time at its worst."
 
 
 def test_a_bin_without_messages_is_idle() -> None:
