@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from analysis.report.numbers import duration_text
 from analysis.report.summary import Summary
@@ -16,7 +17,7 @@ def facts(summary: Summary) -> str:
     for what in ("broker", "subscription", "event"):
         low, high = int(runs[f"{what}s"].min()), int(runs[f"{what}s"].max())
         words.append(f"{f'{low:,} to ' * (low != high)}{high:,} {what}{'s' * (high != 1)}")
-    overlay = sorted({str(name) for name in runs["overlay"]} - {""})
+    overlay = sorted({Path(str(name)).stem for name in runs["overlay"]} - {""})
     if overlay:
         words.append(f"overlay {', '.join(overlay)}")
     settings, seeds = len(summary.order), runs["seed"].nunique()

@@ -43,10 +43,11 @@ def charts_that_differ(effects: Effects, answered: Answer) -> tuple[list[dict[st
     drawn, same = [], []
     for number, (title, metrics, caption) in enumerate(CHARTS):
         known = [name for name in metrics if effects.summary.means(name)]
-        if not differing(effects, known):
+        different = differing(effects, known)
+        if not different:
             same += known
         elif not before & {*known}:
-            drawn.append({"id": f"chart-{number}", "title": title, "metrics": known, "caption": caption})
+            drawn.append({"id": f"chart-{number}", "title": title, "metrics": different, "caption": caption})
     return drawn, alike(effects, same)
 
 

@@ -65,7 +65,7 @@ def lines() -> Spec:
     return _layered(
         # First, because Vega-Lite makes a legend clickable only if the layer that defines it has the selection.
         swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
-        swept.mark_errorbar(ticks=True, thickness=1.5).encode(
+        swept.mark_errorbar(ticks=alt.MarkConfig(size=9), thickness=1.5).encode(
             y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q", tooltip=alt.value(None)
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
@@ -128,7 +128,7 @@ def rows() -> Spec:
     )
     colour = alt.Color("series:N", legend=None, sort=None)
     zero = alt.X("zero:Q", title=Y_TITLE)
-    name = {"align": "left", "baseline": "bottom", "dy": -6, "fontSize": 12}
+    name = {"align": "left", "baseline": "bottom", "dy": -8, "fontSize": 12}
     return _layered(
         base.mark_rule(strokeWidth=6, opacity=0.25).encode(x=zero, x2="y:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("y:Q", title=Y_TITLE), color=colour),

@@ -39,6 +39,7 @@ _SHORT_TITLES = {
     "missed_refused": "refused",
     "missed_unpublished": "publisher down",
     "unavoidable": "unavoidable",
+    "switchover_mean": "switch-over ms",
     "switchover_messages": "switching msgs",
     "repair_mean": "repair ms",
     "delivery_ratio": "delivered",

@@ -43,7 +43,7 @@ class Loss:
             return ""
         (name, share), *others = shares
         then = f", then those of {' and '.join(f'{name} ({share})' for name, share in others)}" if others else ""
-        clients = f"With {setting}, clients" if setting else "Clients"
+        clients = f"In the setting “{setting}”, clients" if setting else "Clients"
         return f"{clients} of {name} lost most ({share} of all that was lost){then}."
 
 

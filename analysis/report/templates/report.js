@@ -266,13 +266,19 @@
     const series = new Set(rows.map((r) => r.series));
     rows = endLabels(rows, series, dimension.values, log, 1.06 * top);
     if (series.size <= MOST_NAMES) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text");
-    const crowded = 7.5 * (dimension.values.join("").length + 2 * dimension.values.length) > $(id).clientWidth - 70;
+    const longest = Math.max(...dimension.values.map((value) => value.length)), room = $(id).clientWidth - 70;
+    const crowded = 7.5 * (longest + 2) * dimension.values.length > room;
     fitLegend(id, spec, series);
     paint(spec, ofMerged(coloursAgainst(key), rows), series);
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
-      if (encoding.x && crowded) encoding.x.axis = { labelAngle: -35, labelOverlap: false };
+      if (encoding.x) encoding.x.axis = crowded ? { labelAngle: -35, labelOverlap: false, labelLimit: 190 } : { labelLimit: room };
+      // Marks at the same place would hide each other.
+      if (encoding.x && !dimension.numeric && series.size > 1) {
+        encoding.x.scale = { type: "band", domain: dimension.values, padding: 0.4 };
+        encoding.xOffset = { field: "series", type: "nominal", sort: null };
+      }
       encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
       encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
         : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
@@ -336,7 +342,9 @@
   };
 
   // ---- what answers -------------------------------------------------------------------------------------
-  const drawRows = (id, name) => {
+  const SHORT = "format(datum.value, datum.value < 1000 ? '~g' : '~s')";
+  const tens = (low, high) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 12)).filter((ten) => low <= ten && ten <= high);
+  const drawRows = (id, name, headed = false) => {
     const { title, unit } = data.metrics[name];
     const known = shownPoints().filter((p) => p.values[name].mean !== null), positive = known.map((p) => p.values[name].mean);
     // Values that differ a hundredfold are all nothing but the largest on a linear axis.
@@ -350,13 +358,15 @@
     showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
       rows);
     const words = withUnit(title, unit);
-    const spec = fill(specs.rows, { __y_title__: (unit === "share" ? "" : unit) + (log ? ", logarithmic" : "") });
-    spec.height = 40 * rows.length;
+    const axis = headed ? unit.replace("share", "") : words; // where the heading has the metric's name
+    const spec = fill(specs.rows, { __y_title__: axis + (log ? ", logarithmic" : "") });
+    spec.height = 44 * rows.length;
     paint(spec, coloursOfSettings(), new Set(rows.map((r) => r.setting)));
     if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
     const top = Math.max(...rows.map((r) => r.high ?? r.y), 0);
     for (const layer of spec.layer) {
-      layer.encoding.x.axis = { format: unit === "share" ? "%" : log || top >= 1e4 ? "~s" : undefined, tickCount: 4 };
+      layer.encoding.x.axis = unit === "share" ? { format: "%", tickCount: 4 }
+        : { labelExpr: log || top >= 1e4 ? SHORT : undefined, tickCount: 4, values: log ? tens(zero, 20 * top) : undefined };
       // Room for the number beside the largest dot.
       layer.encoding.x.scale = log ? { type: "log", domain: [zero, 20 * top], nice: false } : { domainMax: 1.3 * top || 1, nice: false };
       if (layer.mark.dy) layer.mark.limit = $(id).clientWidth - 20;
@@ -431,7 +441,7 @@
   };
   const PICTURES = {
     curve: drawCurve,
-    rows: (id, picture) => drawRows(id, picture.metrics[0]),
+    rows: (id, picture) => drawRows(id, picture.metrics[0], true),
     lines: (id, picture) => drawMetric(id, picture.metrics, picture.key),
     times: drawTimes,
     trade: drawTrade,

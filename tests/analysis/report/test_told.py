@@ -42,7 +42,7 @@ def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
     assert {row["series"] for row in picture["rows"]} == {"kept = lost"}
     said = str(found.sentences[-1])
-    assert said.startswith("With kept, clients of Paris lost most"), "of which setting it is said"
+    assert said.startswith("In the setting “kept”, clients of Paris lost most"), "of which setting it is said"
     assert "(80.0 % of all that was lost), then those of Rome (20.0 %)" in said
 
 
