@@ -176,6 +176,20 @@ def test_an_effect_that_depends_on_another_factor_is_a_range_with_its_ends_named
     assert said[1] == f"State lost against kept: routing-table entries {one} to {other}, beyond chance in 1 of 2."
 
 
+@pytest.mark.parametrize(("middle", "told"), [((50.0, 51.0, 52.0), ", most at brokers 20: 51"), ((5.0, 6.0, 99.0), "")])
+def test_what_a_number_does_between_its_ends_is_told_if_it_is_sure(middle: tuple[float, ...], told: str) -> None:
+    values = {10: (5.0, 6.0, 7.0), 20: middle, 40: (5.0, 6.0, 8.0)}
+    runs = {
+        (point(overlay__brokers=brokers), seed): {"entries": entries}
+        for brokers, of in values.items()
+        for seed, entries in enumerate(of)
+    }
+    (said,) = sentences(Effects(summary_of(runs)), ["entries"])
+    chance = "6 → 6.33 (+5.6 % ± 23.9)"
+    start = "Brokers 10 → 40: " + ("routing-table entries " if told else "no more than chance: routing-table entries ")
+    assert str(said) == f"{start}{chance}{f' (may be chance){told}' if told else ''}."
+
+
 def test_ties_share_the_first_place_and_the_next_metric_decides_among_them() -> None:
     found = {"simple": (90.0, 90.0), "covering": (30.0, 30.0), "identity": (30.0, 60.0)}
     runs = {
