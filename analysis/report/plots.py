@@ -77,7 +77,7 @@ def lines() -> Spec:
 def front() -> Spec:
     """Search cost against table size, one dot per search, the Pareto front joined, the advised one ringed.
 
-    Data: cost, entries, name, front (on the Pareto front), advised, text.
+    Data: cost, entries, name, front (on the Pareto front), advised, text, and at: on which side the name has room.
     """
     base = _rows().encode(
         x=alt.X("cost:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=True)),
@@ -90,8 +90,19 @@ def front() -> Spec:
         opacity=alt.condition("datum.front", alt.value(1.0), alt.value(0.35))
     )
     zoom = alt.selection_interval(name="zoom", bind="scales")
-    names = base.mark_text(dx=9, dy=-9, align="left").encode(text="name:N", tooltip=alt.value(None))
-    return _layered(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, names)
+    sides = (
+        ("right", "left", 13, 0),
+        ("left", "right", -13, 0),
+        ("above", "center", 0, -17),
+        ("below", "center", 0, 17),
+    )
+    names = [
+        base.transform_filter(f"datum.at === '{side}'")
+        .mark_text(align=align, dx=dx, dy=dy, fontSize=12)
+        .encode(text="name:N", tooltip=alt.value(None))
+        for side, align, dx, dy in sides
+    ]
+    return _layered(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, *names)
 
 
 def bounds() -> Spec:

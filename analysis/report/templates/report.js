@@ -288,6 +288,7 @@
     return draw(id, spec, { rows }, sentence).catch(failed(id));
   };
 
+  const SHORT = "format(datum.value, datum.value < 1000 ? '~g' : '~s')";
   const option = (select, value, text) => {
     const made = document.createElement("option");
     made.value = value; made.textContent = text; select.append(made);
@@ -310,25 +311,39 @@
   };
 
   // ---- the advisor's front ------------------------------------------------------------------------------
+  // On which side of its dot a name lies on no other name or dot; nowhere if there is no room, as the caption says.
+  const sides = (rows, width, log, [low, high], top) => {
+    const x = (r) => width * (log ? Math.log(r.cost / low) / Math.log(high / low) : r.cost / high), y = (r) => 260 * (1 - r.entries / top);
+    const taken = rows.map((r) => [x(r) - 8, y(r) - 6, x(r) + 8, y(r) + 6]);
+    return [...rows].sort((a, b) => b.advised - a.advised || b.front - a.front).map((r) => {
+      const long = 6.6 * r.name.length, [px, py] = [x(r), y(r)];
+      const boxes = { right: [px + 12, py - 7, px + 14 + long, py + 7], left: [px - 14 - long, py - 7, px - 12, py + 7],
+        above: [px - long / 2, py - 25, px + long / 2, py - 10], below: [px - long / 2, py + 10, px + long / 2, py + 25] };
+      const at = Object.keys(boxes).find((side) => { const box = boxes[side]; return box[0] > 0 && box[2] < width && box[1] > -20 && box[3] < 260
+        && !taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]); });
+      if (at) taken.push(boxes[at]);
+      return { ...r, at: at ?? "nowhere" };
+    });
+  };
   const drawFront = () => {
     const number = Number($("front-group")?.value || 0);
-    const { rows, unit } = data.advice[number];
+    const { rows: known, unit } = data.advice[number];
+    const costs = known.map((r) => r.cost), log = Math.min(...costs) > 0 && Math.max(...costs) > 30 * Math.min(...costs);
+    const across = log ? [Math.min(...costs) / 2, Math.max(...costs) * 2] : [0, 1.12 * Math.max(...costs)];
+    const rows = sides(known, $("front").clientWidth - 75, log, across, 1.12 * Math.max(...known.map((r) => r.entries)));
     showData("front", [["name", "search"], ["cost", unit], ["probes", "probes per check"],
       ["entries", "table entries"], ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
-    // Room for the names of the outermost dots.
     const spec = fill(specs.front, { __x_title__: unit });
     const sentence = "Search cost against table size: " + rows.map((r) =>
       r.name + " " + r.text + (r.advised ? " (advised)" : "")).join("; ") + ".";
-    // As above: beside a cost a thousand times larger all others look like nothing.
-    const costs = rows.map((r) => r.cost), log = Math.min(...costs) > 0 && Math.max(...costs) > 1000 * Math.min(...costs);
     const large = (key) => (Math.max(...rows.map((r) => r[key])) >= 1e6 ? "~s" : undefined);
     for (const layer of spec.layer) {
-      layer.encoding.x.axis = { format: large("cost"), tickCount: 6, grid: !log };
+      layer.encoding.x.axis = log ? { labelExpr: SHORT, grid: false } : { format: large("cost"), tickCount: 6 };
       layer.encoding.y.axis = { format: large("entries"), tickCount: 6 };
-      layer.encoding.x.scale = log ? { type: "log", domain: [Math.min(...costs) / 2, Math.max(...costs) * 4] }
-        : { ...layer.encoding.x.scale, domainMax: 1.12 * Math.max(...costs) };
-      layer.encoding.y.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.entries));
+      layer.encoding.x.scale = { type: log ? "log" : "linear", domain: across, nice: false };
+      layer.encoding.y.scale = { domain: [0, 1.12 * Math.max(...rows.map((r) => r.entries))], nice: false };
     }
+    spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text" || rows.some((r) => layer.transform[0].filter.includes("'" + r.at + "'")));
     return draw("front", spec, { rows }, sentence).catch(failed("front"));
   };
 
@@ -342,7 +357,6 @@
   };
 
   // ---- what answers -------------------------------------------------------------------------------------
-  const SHORT = "format(datum.value, datum.value < 1000 ? '~g' : '~s')";
   const tens = (low, high) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 12)).filter((ten) => low <= ten && ten <= high);
   const drawRows = (id, name, headed = false) => {
     const { title, unit } = data.metrics[name];
