@@ -106,13 +106,13 @@ def front() -> Spec:
 
 
 def bounds() -> Spec:
-    """Counts per check against ε on a logarithmic scale: measured counts as dots, theory as dashed lines.
+    """Counts per check against ε (of the volume) on a logarithmic scale: measured as dots, theory as dashed lines.
 
     Data: x, y, series, kind (measured or theory), text.
     """
     orders = alt.Axis(format="~e", tickCount=6)
     base = _rows().encode(
-        x=alt.X("x:N", title="ε", sort=None, scale=alt.Scale(type="point", padding=0.4)),
+        x=alt.X("x:N", title="ε: share of the volume left out", sort=None, scale=alt.Scale(type="point", padding=0.4)),
         y=alt.Y("y:Q", title="per check", scale=alt.Scale(type="log", nice=True), axis=orders),
         color=_series(alt.Legend(orient="top", columns=2, labelLimit=320)),
         tooltip=_tips(("series:N", "series"), ("x:N", "ε"), ("text:N", "per check")),

@@ -111,10 +111,12 @@ def series(row: Row) -> str:
 
 
 def _label(row: Row) -> str:
-    """The name without what the legend already says: ε = 0.1, 64, exact."""
+    """The name without what the legend already says: ε = 0.1 of the volume, 64, exact."""
     if row.exact:
         return "exact"
-    return f"ε = {row.epsilon:g}" if row.epsilon > 0 else row.name.split(" ")[-1].strip("()")
+    if row.epsilon > 0:
+        return next(words for words in row.name.split(", ") if words.startswith("ε"))
+    return row.name.split(" ")[-1].strip("()")
 
 
 def _bounds(

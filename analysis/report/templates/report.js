@@ -350,8 +350,8 @@
   // ---- theory over measurement --------------------------------------------------------------------------
   const drawBounds = () => {
     const { title, rows } = data.study[Number($("bounds-case")?.value || 0)];
-    showData("bounds", [["series", "series"], ["x", "ε"], ["y", "per check"]], rows);
-    const sentence = "Counts per check, " + title + ": " + rows.map((r) => r.series + " at ε " + r.x + " " + r.text)
+    showData("bounds", [["series", "series"], ["x", "ε of the volume"], ["y", "per check"]], rows);
+    const sentence = "Counts per check, " + title + ": " + rows.map((r) => r.series + " at ε = " + r.x + " " + r.text)
       .join("; ") + ".";
     return draw("bounds", specs.bounds, { rows }, sentence).catch(failed("bounds"));
   };
