@@ -2,7 +2,8 @@
 
 An exact search that learns the next key from every miss wants as many bits as fit. The slides' greedy search enumerates
 cubes, and their number grows with every bit while the entries do not get more: it wants about one cell per entry, that
-is round(log2 entries ÷ D) bits, at least 1. That costs 1.1 to 1.6 times as many lookups as the best resolution.
+is round(log2 entries ÷ D) bits, at least 1. That costs 1 to 1.5 times as many lookups as the best resolution,
+but on wide boxes up to 8 times (docs/covering-guarantee.md).
 
 An index that follows its entries is divided anew when they have doubled since it was last divided, or fallen to a
 quarter: an addition or removal pays for a constant number of moves. One batch counts as its entries one by one.
