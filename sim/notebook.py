@@ -19,7 +19,7 @@ from typing import Any
 
 from analysis.aggregate import analyze
 from analysis.notebook import Results
-from analysis.report.page import write_report
+from analysis.report.page import Asked, write_report
 from analysis.spark.java import find_java
 from broker.trace.disk import folder_at
 from coverlay import CoverlayError, quoted
@@ -32,6 +32,7 @@ from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep
 from sim.network import Network
 from sim.network.parts import schema_table
+from sim.tell.contents import contents
 from sim.tell.keep import keep
 
 Experiment = str | Path | Mapping[str, Any] | Plan | Network
@@ -123,7 +124,7 @@ def run(
         keep(plan, folder, swept)
         with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
             results = Results.of(analyze(folder, spark, say))
-            write_report(folder)
+            write_report(folder, Asked(contents=contents(folder)))
         return results
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, plot_data, study_data
 from analysis.report.page_tables import effect_tables, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.places import ABOUT_STORES, STORES, Price
-from analysis.report.replay import replays
+from analysis.report.replay import MOST_BESIDE, Words, alike, replays
 from analysis.report.study import Case, places_of, study
 from analysis.report.study_grid import LEGEND, NEARLY, grid
 from analysis.report.study_words import MANY, WHY_RECALL, by_size, overall, sensitivity_rows
@@ -53,6 +53,7 @@ class Asked:
     thresholds: Thresholds = field(default_factory=Thresholds)  # when approximation pays
     profiles: Mapping[str, Price] | None = None  # to compute costs under; None: those shipped when the sweep ran
     notes: tuple[str, ...] = ()  # to show on the page
+    contents: Callable[[str], Words | None] | None = None  # what a run's events and subscriptions say, by its name
 
 
 def write_report(out: Path, asked: Asked | None = None) -> Path:
@@ -86,7 +87,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     data = plot_data(effects, answered, [] if large else shown, advice, nets, cases)
     data |= study_data(studied) if many else {}
     data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
-    data |= _overlay_data(runs, nets, data["defaultOverlay"])
+    data |= _overlay_data(runs, nets, data["defaultOverlay"], asked.contents)
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": question,
@@ -166,11 +167,19 @@ def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
     return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]
 
 
-def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen_first: int) -> dict[str, Any]:
+def _overlay_data(
+    runs: Sequence[Run],
+    nets: Sequence[Mapping[str, Any]],
+    chosen_first: int,
+    contents: Callable[[str], Words | None] | None,
+) -> dict[str, Any]:
     """What can be replayed on the overlay that is shown first, and the coastline if brokers are on a map."""
     found: dict[str, Any] = {}
     if nets:
-        found["replays"] = replays(runs[chosen_first], [broker["name"] for broker in nets[chosen_first]["brokers"]])
+        run, names = runs[chosen_first], [broker["name"] for broker in nets[chosen_first]["brokers"]]
+        others = {net["title"]: other for net, other in zip(nets, runs, strict=False) if other is not run}
+        same = {title: other for title, other in others.items() if alike(run, other)}
+        found["replays"] = replays(run, names, dict(list(same.items())[:MOST_BESIDE]), contents and contents(run.name))
     if any(net["geographic"] for net in nets):
         found["coast"] = json.loads(asset("coast.json"))["rings"]
     return found

@@ -185,6 +185,7 @@ def report(options: argparse.Namespace) -> int:
     from analysis.report.thresholds import Thresholds
     from analysis.report.told import read_told
     from sim.experiment.sweep import left_of
+    from sim.tell.contents import contents
     from sim.tell.study_bounds import prices_of, write_missing_bounds
 
     given = {name: value for name in ("keeps", "cheaper") if (value := getattr(options, name, None)) is not None}
@@ -192,7 +193,8 @@ def report(options: argparse.Namespace) -> int:
     profiles = None if names is None else {n: Price(**prices_of(n)) for n in map(str.strip, names.split(","))}
     write_missing_bounds(options.folder)
     searched = read_told(options.folder).held is not None  # by coverlay capacity: each setting has its own rates
-    asked = Asked(Thresholds(**given), profiles, () if searched else left_of(options.folder))
+    notes = () if searched else left_of(options.folder)
+    asked = Asked(Thresholds(**given), profiles, notes, contents(options.folder))
     of_study = [name for name in ("keeps", "cheaper", "profiles", "into") if getattr(options, name, None) is not None]
     summary = load(options.folder) if of_study else None
     cases = study(summary, asked.thresholds, profiles) if summary is not None else []

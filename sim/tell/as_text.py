@@ -18,6 +18,8 @@ from routing.filter import Filter
 from sim.workloads import Workload
 from sim.workloads.contract import from_filters
 
+EVERYTHING = "which asks for every event"
+
 
 def subscription_of(workload: Workload, row: int, semantics: str | None = None) -> Subscription:
     """Subscription `row` as a client would have written it.
@@ -39,6 +41,13 @@ def subscription_of(workload: Workload, row: int, semantics: str | None = None) 
     nearest = workload.nearest(row)
     near = None if nearest is None else Near(*nearest)
     return Subscription(tuple(predicates), id=row, score=score, near=near)
+
+
+def subscription_in_words(workload: Workload, row: int, kind: str, semantics: str) -> str:
+    """Under exact matching of boxes the score counts; everywhere else the weights do."""
+    counts = "exact" if (kind, semantics) == ("boxes", "exact") else "relaxed"
+    asked = subscription_of(workload, row, counts)
+    return str(asked) if asked.predicates or asked.near else EVERYTHING
 
 
 def filter_in_words(schema: Schema, filter: Filter) -> str:

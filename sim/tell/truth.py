@@ -20,13 +20,12 @@ from sim.experiment.oracle_truth import Floats, scores_of, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.experiment.plan import PlannedRun
 from sim.random_streams import streams
-from sim.tell.as_text import event_of, subscription_of
+from sim.tell.as_text import event_of, subscription_in_words
 from sim.tell.knowledge import Knowledge
 from sim.tell.run_trace import Trace
 from sim.workloads import Workload
 from sim.workloads.contract import filter_of
 
-EVERYTHING = "which asks for every event"
 NEVER = np.iinfo(np.int64).max
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -44,8 +43,6 @@ class Truth:
         kind = matching.semantics, matching.kind, ranking.max_distance, ranking.metric
         self._terms = terms_of(self._everything, *kind)
         self._semantics = matching.semantics
-        # Under exact matching of boxes the score counts; everywhere else the weights do.
-        self._counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
         count = len(self.workload.lo)
         self.homes = np.full(count, -1)
         self.homes[list(trace.homes)] = list(trace.homes.values())
@@ -176,8 +173,8 @@ class Truth:
     # ── in words ───────────────────────────────────────────────────────────────────────────────────────
 
     def words(self, subscription: int) -> str:
-        asked = subscription_of(self.workload, subscription, self._counts)
-        return str(asked) if asked.predicates or asked.near else EVERYTHING
+        matching = self.run.experiment.matching
+        return subscription_in_words(self.workload, subscription, matching.kind, matching.semantics)
 
     def event_words(self, event: int) -> str:
         return str(event_of(self.workload, event))

@@ -485,8 +485,8 @@
   };
 
   // ---- the overlay --------------------------------------------------------------------------------------
-  const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en")
-    : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
+  const number = (value, digits = 3) => (Number.isInteger(value) ? value.toLocaleString("en")
+    : value.toLocaleString("en", { maximumSignificantDigits: digits }));
   const view = window.coverlayNetwork.whole();
   const linkTip = (net) => (link, more) => {
     const name = (broker) => net.brokers.find((b) => b.broker === broker).name;
@@ -538,20 +538,37 @@
   const replayView = window.coverlayNetwork.whole();
   let clock = null;
   const onWay = (steps) => new Set(steps.flatMap(({ from, to }) => [from, to]));
+  const replayed = () => data.replays[Number($("replay-what").value)];
+  const besides = () => {
+    $("replay-beside").replaceChildren();
+    option($("replay-beside"), "", "nothing");
+    $("replay-beside-label").hidden = !replayed().beside.length;
+    replayed().beside.forEach((other, i) => option($("replay-beside"), String(i), other.setting));
+  };
+  // Both settings follow one clock: a step is the next thing that happens in either.
   const drawReplay = (lasts = 0) => {
-    const { steps, title } = data.replays[Number($("replay-what").value)];
-    const net = data.overlays[data.defaultOverlay], slider = $("replay-step");
+    const one = replayed(), chosen = $("replay-beside").value, other = chosen === "" ? null : one.beside[Number(chosen)];
+    const net = data.overlays[data.defaultOverlay], slider = $("replay-step"), both = other ? [one, other] : [one];
+    const steps = both.flatMap((of) => of.steps.map((s) => ({ ...s, of }))).sort((a, b) => a.time - b.time);
     slider.max = steps.length;
-    const at = Math.min(Number(slider.value), steps.length), now = at ? steps[at - 1] : null;
-    const words = now ? Math.round(10 * now.time) / 10 + " ms: " + now.words : "Before the first step.";
+    const at = Math.min(Number(slider.value), steps.length), last = at ? steps[at - 1] : null, before = steps.slice(0, at);
+    const where = last && other ? (last.of === one ? net.title : other.setting) + ": " : "";
+    const words = last ? number(Math.round(10 * last.time) / 10, 10) + " ms: " + where + last.words : "Before the first step.";
+    $("replay-content").textContent = one.content;
     $("replay-words").textContent = "Step " + at + " of " + steps.length + ". " + words;
     slider.setAttribute("aria-valuetext", $("replay-words").textContent);
-    window.coverlayNetwork.draw($("replay"), net, {
-      view: replayView, coast: data.coast, top: 1, value: (i) => net.brokers[i].entries, names: onWay(steps.slice(0, at)), trail: steps.slice(0, at), now, lasts,
-      tips: (i) => [net.brokers[i].name, ...steps.slice(0, at).filter((s) => s.to === net.brokers[i].broker)
-        .slice(-3).map((s) => Math.round(s.time) + " ms: " + s.words)],
+    $("replay-other").parentElement.hidden = !other;
+    both.forEach((of, i) => {
+      const id = i ? "replay-other" : "replay", trail = before.filter((s) => s.of === of);
+      $(id + "-title").textContent = other ? (i ? other.setting : net.title) + ". " + of.title : "";
+      window.coverlayNetwork.draw($(id), net, {
+        view: replayView, coast: data.coast, top: 1, value: (i) => net.brokers[i].entries, names: onWay(trail), trail,
+        now: last?.of === of ? last : null, lasts,
+        tips: (i) => [net.brokers[i].name, ...trail.filter((s) => s.to === net.brokers[i].broker)
+          .slice(-3).map((s) => Math.round(s.time) + " ms: " + s.words)],
+      });
+      drawn(id, of.title + ". " + $("replay-words").textContent);
     });
-    drawn("replay", title + ". " + $("replay-words").textContent);
   };
   const pause = () => { clearInterval(clock); clock = null; $("replay-play").textContent = "Play"; };
   const move = (by, lasts = 0) => {
@@ -706,7 +723,9 @@
   }
   if (data.replays?.length) {
     data.replays.forEach((replay, i) => option($("replay-what"), String(i), replay.title));
-    $("replay-what").onchange = () => { pause(); $("replay-step").value = 0; drawReplay(); };
+    $("replay-what").onchange = () => { pause(); besides(); $("replay-step").value = 0; drawReplay(); };
+    $("replay-beside").onchange = () => { pause(); $("replay-step").max = 1e6; $("replay-step").value = 1e6; drawReplay(); };
+    besides();
     $("replay-step").max = data.replays[0].steps.length;
     $("replay-step").value = data.replays[0].steps.length; // somebody who prints the page sees the whole way
     $("replay-step").oninput = () => { pause(); drawReplay(); };
@@ -715,6 +734,7 @@
     $("replay-back").onclick = () => { pause(); move(-1); };
     $("replay-on").onclick = () => { pause(); move(1, step()); };
     near("replay", replayView, () => drawReplay());
+    window.coverlayNetwork.explore($("replay-other"), replayView, () => drawReplay());
   }
   // A table that is wider than the page says so.
   const sideways = () => {

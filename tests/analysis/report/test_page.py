@@ -162,7 +162,7 @@ VISIT = r"""
   await wait(() => document.documentElement.dataset.ready);
   const seen = { ready: document.documentElement.dataset.ready, theme: document.documentElement.dataset.theme };
   seen.svgs = document.querySelectorAll(".chart svg").length;
-  seen.charts = document.querySelectorAll(".chart").length;
+  seen.charts = [...document.querySelectorAll(".chart")].filter((e) => e.checkVisibility()).length;
   seen.metric = await change("explore-metric", "explore", "control_messages");
   seen.log = await change("explore-scale-kind", "explore", "log");
   seen.ticks = at("explore").querySelectorAll('[aria-label^="Y-axis"] .role-axis-label text').length;
@@ -210,6 +210,10 @@ VISIT = r"""
   await wait(() => at("replay-step").value === at("replay-step").max && at("replay-play").textContent === "Play");
   seen.end = at("replay-words").textContent;
   seen.trail = at("replay").querySelectorAll("line.step").length;
+  seen.content = at("replay-content").textContent;
+  await change("replay-beside", "replay-other", "0");
+  seen.beside = [at("replay-beside").selectedOptions[0].textContent, at("replay-other-title").textContent,
+    at("replay-other").querySelectorAll("circle.broker").length === at("replay").querySelectorAll("circle.broker").length];
 
   // Nothing is wider than the screen, and a table that is says so.
   seen.wide = [...document.querySelectorAll("main select, main svg, main button, main figure, main pre, h1, .card")]
@@ -355,6 +359,10 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     assert seen["playing"] == "Pause"
     assert seen["end"].startswith("Step 2 of 2.")
     assert seen["trail"] == 2
+    assert seen["content"] == "event 0 in words"
+    setting, title, alike = seen["beside"]
+    assert title.startswith(f"{setting}. Event ")
+    assert alike
     assert seen["filtered"] == 2
     assert seen["dots"] == [3, 2, 3]
     assert seen["pair"] == ["metric", "exact covering", "covering, ε = 0.1 of the volume", "difference of the means"]
