@@ -169,10 +169,10 @@ def _caption(effects: Effects, name: str) -> str:
     means = (
         f"Means over {len(seeds)} seeds ({', '.join(map(str, seeds))}) with 95 % t-intervals" if several else "One seed"
     )
-    varied = "; ".join(f"{factor.title}: {', '.join(_levels(factor))}" for factor in effects.factors)
+    varied = ". ".join(f"Varied, {factor.title}: {'; '.join(_levels(factor))}" for factor in effects.factors)
     without = [effects.title(point) for point in summary.order if lacks(summary.labels(point), name)]
     none = f" Left out, because there are none: {'; '.join(without)}." if without else ""
-    return f"{name}: {known.definition} {means}. {facts(summary)}. Varied: {varied or 'nothing'}.{none}"
+    return f"{name}: {known.definition} {means}. {facts(summary)}. {varied or 'Nothing is varied'}.{none}"
 
 
 def _levels(factor: Any) -> list[str]:

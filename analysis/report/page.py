@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "made": made(summary),
         # The effects on many workloads together describe none of them.
         "cards": [*([] if cases else cards(effects, answered.metrics)), truth_card(summary)],
-        "answer": [str(sentence) for sentence in answered.sentences],
+        "answer": [_unbroken(str(sentence)) for sentence in answered.sentences],
         "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": data["answer"],
         "alike": alike,
@@ -156,6 +157,11 @@ def begin(summary: Summary, asked: Asked | None = None) -> Begun:
     effects, told = Effects(summary), read_told(summary.out)
     cases = study(summary, asked.thresholds, asked.profiles)
     return Begun(effects, told, cases, answer(effects, told, cases, experiment.get("asks", ())), toml, experiment)
+
+
+def _unbroken(text: str) -> str:
+    """No line ends between a number and its unit or interval."""
+    return re.sub(r"(?<=\d) (?=%|ms\b|µs\b|points\b|times\b|±)|(?<=[%s]) (?=±)|(?<=±) ", "\u00a0", text)
 
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:

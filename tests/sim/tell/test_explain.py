@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sim.experiment.plan import plan
+from sim.experiment.plan import EXPERIMENT, plan
 from sim.experiment.sweep import run_sweep
+from sim.tell.contents import contents
 from sim.tell.explain import explain
 from sim.tell.run_trace import RunTrace
+from sim.tell.truth import Truth
 
 BASE = {
     "name": "small",
@@ -83,3 +85,14 @@ def test_without_its_files_a_run_still_tells_what_its_trace_has(tmp_path):
     words = list(explain(tmp_path, 0, None))
     assert any("from its publisher" in line for line in words)
     assert "has changed since" in words[-1]
+
+
+def test_a_page_says_what_events_and_subscriptions_say_and_nothing_where_an_input_has_changed(tmp_path):
+    trace = ran(tmp_path)
+    said = contents(tmp_path)(trace.run_id)
+    truth = Truth(trace.planned(), trace)
+    assert said("event", 3) == truth.event_words(3)
+    assert said("subscription", 5) == truth.words(5)
+    experiment = tmp_path / EXPERIMENT
+    experiment.write_text(experiment.read_text().replace("events = 40", "events = 41"))
+    assert contents(tmp_path)(trace.run_id) is None
