@@ -104,10 +104,11 @@ def _chart(effects: Effects, name: str, data: pd.DataFrame, width: float) -> dic
     unit, along = CATALOGUE[name].unit, _along(effects)
     positive = data["mean"].min() > 0
     scale = "log" if positive and unit != "share" and data["mean"].max() > FAR * data["mean"].min() else "linear"
+    short = alt.Undefined if unit == "share" else "format(datum.value, datum.value < 1000 ? '~g' : '~s')"
     label = title(name) if unit in title(name) or unit == "share" else f"{title(name)}, {unit}"
     quantity = {
         "title": label,
-        "axis": alt.Axis(format="%" if unit == "share" else "~s", tickCount=4, grid=True),
+        "axis": alt.Axis(format="%" if unit == "share" else alt.Undefined, labelExpr=short, tickCount=4, grid=True),
     }
     how = alt.Scale(type="log", nice=True) if scale == "log" else alt.Scale(zero=True, nice=True)
     floor = data["mean"].min() / 10

@@ -47,7 +47,7 @@ def test_one_file_per_chart_and_format_as_wide_as_asked(analysed: Summary, tmp_p
     assert pd.read_csv(out / "entries.csv")["mean"].tolist() == [16.5, 4.5, 8.5]
     captions = (out / "captions.txt").read_text()
     assert "Means over 2 seeds (1, 2) with 95 % t-intervals" in captions
-    assert "Varied: routing: simple routing, exact covering" in captions
+    assert "Varied, routing: simple routing; exact covering" in captions
 
 
 @pytest.mark.spark
