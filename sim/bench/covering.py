@@ -27,6 +27,7 @@ from sim.workloads.boxes import WORKLOADS, Boxes, adversarial, split_queries
 
 OURS = ("packed", "kdtree", "bigmin", "quadtree", "auto")
 SIZE, LARGE = 100_000, 1_000_000  # entries; the libraries would take minutes to build the larger size
+OF_PLUGINS = 10_000  # entries in a quick look at methods of plug-ins, which may be plain Python
 REPEATS = 5
 QUERIES = 500
 AUTO_WARM_UP = 10_000  # checks: auto reviews its choice every 4096
@@ -45,19 +46,20 @@ def exact() -> tuple[str, ...]:
 def run(quick: bool, progress: Progress) -> list[Row]:
     """The whole table; `quick` leaves out most workloads, and the larger size."""
     rows: list[Row] = []
+    size = OF_PLUGINS if quick and covering.METHODS.written else SIZE
     for d in (1, 2, 4) if quick else (1, 2, 3, 4, 8):
         for workload in ("narrow", "zipf") if quick else WORKLOADS:
             progress(f"{workload}, d = {d}")
-            rows += _static(workload, SIZE, d)
+            rows += _static(workload, size, d)
         if not quick:
             progress(f"zipf, n = {LARGE:,}, d = {d}")
             rows += _static("zipf", LARGE, d)
     for d in (2, 4) if quick else (1, 2, 3, 4, 8):
         for workload in ("narrow",) if quick else ("narrow", "zipf", "mixture"):
             progress(f"mixed operations, {workload}, d = {d}")
-            rows += _mixed(workload, SIZE, d)
+            rows += _mixed(workload, size, d)
         progress(f"adversarial, d = {d}")
-        rows += _adversarial(SIZE, d)
+        rows += _adversarial(size, d)
     return rows + covering_approximate.rows(quick, progress) + covering_lookups.rows(quick, progress)
 
 
@@ -140,7 +142,7 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
 
 
 def _mixed(workload: str, n: int, d: int) -> list[Row]:
-    """µs per operation of the same sequence for each method; the scan does a prefix of it."""
+    """µs per operation of the same sequence for each method; the scan and those of plug-ins do a prefix of it."""
     rng = np.random.default_rng([n, d, 1])
     operations = 20_000 if n >= SIZE else 4000
     stored = WORKLOADS[workload](n + operations, d, rng)
@@ -154,7 +156,7 @@ def _mixed(workload: str, n: int, d: int) -> list[Row]:
         index = covering.create(name, [[0, 1]] * d)
         index.add_many(np.arange(n), stored[:n])
         index.find_cover(asked[0])
-        some = kinds[:400] if name == "scan" else kinds
+        some = kinds[:400] if name in ("scan", *covering.METHODS.written) else kinds
         added, gone = n, 0
         start = time.perf_counter()
         for i, kind in enumerate(some.tolist()):
