@@ -33,6 +33,8 @@ START = """start here:
   coverlay list experiments   what else is shipped
   coverlay init               a commented experiment file to start from
   coverlay run mine.toml      your own overlay, data and sweep (README.md)
+  coverlay check-plugin mine.py   your own algorithm, before it is timed (bench) and run (docs/plugins.md)
+  import sim                  networks and experiments in Python (docs/python.md)
   coverlay VERB --help        options and examples of a verb"""
 RUN_EXAMPLES = """run strategies
 run stocks --set tell=5

@@ -34,8 +34,9 @@ from sim.experiment.build import check_files
 from sim.experiment.changes import REPLACED
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.folder_lock import FolderLock
+from sim.experiment.input_files import as_file
 from sim.experiment.kinds import by_key
-from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, as_file, load, parse_setting
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, parse_setting
 from sim.experiment.runner import Outcome, execute, run_folder, runs_kept
 from sim.experiment.toml_text import toml_value
 
@@ -412,7 +413,7 @@ def _replaced(plan: Plan, out: Path) -> str:
     """A note if the folder has the file of another experiment, but none of its runs."""
     with suppress(OSError, ValueError):
         before = tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8"))
-        if before != tomllib.loads(as_file(plan, out)) and not any((out / "runs").glob("run=*")):
+        if before != tomllib.loads(as_file(plan.data, plan.plugins, out)) and not any((out / "runs").glob("run=*")):
             other = f"{out} was the folder of another experiment, {before.get('name')!r}, which has no runs there"
             return f"{other}: it is now the folder of this one"
     return ""
@@ -422,4 +423,4 @@ def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
     with writing(f"--out {out}", partial(runs_kept, out)), replaced_file(out / EXPERIMENT) as unfinished:
-        unfinished.write_text(notes + as_file(plan, out), encoding="utf-8")
+        unfinished.write_text(notes + as_file(plan.data, plan.plugins, out), encoding="utf-8")
