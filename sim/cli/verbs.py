@@ -270,6 +270,7 @@ def reproduce(options: argparse.Namespace) -> int:
                 seeds=options.seeds,
                 first_seed=options.seed,
                 most_load=options.most_load,
+                share=options.share,
                 figures=figures,
                 kept_in=options.ledger,
             )
@@ -300,7 +301,11 @@ def _judge(options: argparse.Namespace, documents: list[str]) -> int:
     from sim.reproduce import ledger as ledgers
 
     measuring = ("quick", "resume", "seeds", "figures", "most_load", "compare")
-    given = [name for name in measuring if getattr(options, name)] + ["seed"] * (options.seed != 1)
+    given = (
+        [name for name in measuring if getattr(options, name)]
+        + ["seed"] * (options.seed != 1)
+        + ["share"] * (options.share != 1)
+    )
     if given:
         listed = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise CoverlayError(f"--judge measures nothing, so {listed} would have no effect: leave it out")

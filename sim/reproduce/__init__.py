@@ -10,6 +10,8 @@ series, pictures  figures as numbers and how they are compared; tables and plots
 ledger            runs into claims.json, and the ledger that ships in docs
 """
 
+SCALABLE = ("icdcs07", "vldb08")  # measured with a share of the document's subscriptions if `--share` says so
+
 DOCUMENTS: dict[str, str] = {
     "ibm04": "sim.reproduce.ibm04",
     "icdcs07": "sim.reproduce.icdcs07",

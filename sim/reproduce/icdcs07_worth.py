@@ -107,7 +107,7 @@ _CASES: dict[str, dict[str, Any]] = {
 
 
 def _network(sheet: Sheet) -> None:
-    brokers, subscriptions, events = sheet.sized(20, 50), sheet.sized(1000, 20_000), sheet.sized(100, 300)
+    brokers, subscriptions, events = sheet.sized(20, 50), sheet.many(1000, 20_000), sheet.sized(100, 300)
 
     def counts(seed: int, case: dict[str, Any]) -> dict[str, float]:
         data = {
@@ -210,7 +210,7 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
 
 
 def _time(sheet: Sheet) -> None:
-    n, checks = sheet.sized(10_000, 100_000), sheet.sized(100, 1000)
+    n, checks = sheet.many(10_000, 100_000), sheet.sized(100, 1000)
     exact, near = "exact", "ε = 5 %"
     curve: Methods = {
         exact: ("zorder", 0.0, {"merge_runs": True, "probe_cap": 1 << 30}),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,8 +20,8 @@ from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_le
 from analysis.report.claims_page import markdown, verdict_table
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
-from sim.reproduce import DOCUMENTS
-from sim.reproduce.points import machine, points_file, shipped_file
+from sim.reproduce import DOCUMENTS, SCALABLE
+from sim.reproduce.points import machine, points_file, shares, shipped_file
 from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run, unmeasured
 from sim.reproduce.tables import CONSTANTS, SUBSTITUTIONS, declared
 
@@ -45,6 +46,7 @@ def reproduce(
     seeds: int | None = None,
     first_seed: int = FIRST_SEED,
     most_load: float | None = None,
+    share: float = 1.0,
     figures: Sequence[str] = (),
     kept_in: Path | None = None,
 ) -> None:
@@ -54,6 +56,8 @@ def reproduce(
     uses the points that ship with the ledger in the folder `kept_in`.
     """
     folder = out / document
+    if share != 1.0 and (quick or document not in SCALABLE):
+        raise CoverlayError(f"--share is for full runs of {' and '.join(SCALABLE)}, whose subscriptions can be fewer")
     if not resume and not figures:
         points_file(folder, quick).unlink(missing_ok=True)
     shipped = shipped_file(kept_in, document) if kept_in else None
@@ -65,6 +69,7 @@ def reproduce(
         seeds=seeds,
         first_seed=first_seed,
         most_load=most_load,
+        share=share,
         again=not resume,
         shipped=shipped,
     )
@@ -75,6 +80,7 @@ def reproduce(
     # What repeats this run. Where it was written and what was resumed do not matter.
     command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
     command += f" --seed {first_seed}" * (first_seed != FIRST_SEED)
+    command += f" --share {share:g}" * (share != 1.0)
     command += f" --figures {','.join(figures)}" * bool(figures)
     try:
         for name in figures or steps:
@@ -115,20 +121,20 @@ def _silent(_: str) -> None:
 def judged(document: str, docs: Path) -> list[Claim]:
     """The verdicts on a document that follow from the points that ship in the folder `docs`; nothing is measured.
 
-    Figures were measured with different numbers of data sets: a claim rests on as many as have all its points. One that
-    has none is "not run".
+    Figures were measured with different shares of the document's subscriptions and numbers of data sets: a claim rests
+    on the largest share, and then on as many sets, as have all its points. One that has none is "not run".
     """
     found: dict[str, Claim] = {}
     steps_of = import_module(DOCUMENTS[document]).steps
     shipped = shipped_file(docs, document)
     with TemporaryDirectory() as scratch:
 
-        def judging(seeds: int) -> Sheet:
-            return Sheet(document, Path(scratch), _silent, seeds=seeds, shipped=shipped, only_judge=True)
+        def judging(share: float, seeds: int) -> Sheet:
+            return Sheet(document, Path(scratch), _silent, seeds=seeds, shipped=shipped, only_judge=True, share=share)
 
-        for step in steps_of(judging(SEEDS)):
-            for seeds in range(SEEDS, 0, -1):
-                sheet, whole = judging(seeds), False
+        for step in steps_of(judging(1.0, SEEDS)):
+            for share, seeds in product(shares(shipped), range(SEEDS, 0, -1)):
+                sheet, whole = judging(share, seeds), False
                 with suppress(NotMeasured):
                     steps_of(sheet)[step]()
                     whole = True

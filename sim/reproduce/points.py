@@ -19,11 +19,23 @@ from coverlay import CoverlayError
 
 SHIPPED = "points"  # subfolder of the ledger's folder
 Point = dict[str, Any]  # name, value, date, load, seconds, machine
+_SHARE = " at "
 
 
 def points_file(folder: Path, quick: bool) -> Path:
     """The points of the document with this output folder."""
     return folder / f"points-{'quick' if quick else 'full'}.jsonl"
+
+
+def point_name(name: str, share: float) -> str:
+    """The name of a point, with the share of the document's subscriptions if it was not measured with all of them."""
+    return name if share == 1.0 else f"{name}{_SHARE}{share:g}"
+
+
+def shares(file: Path) -> list[float]:
+    """The shares of the document's subscriptions that the points of a file were measured with, the largest first."""
+    found = {float(name.split(_SHARE)[1]) if _SHARE in name else 1.0 for name in _read(file)}
+    return sorted(found, reverse=True)
 
 
 def shipped_file(ledger: Path, document: str) -> Path:

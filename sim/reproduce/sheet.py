@@ -19,7 +19,7 @@ from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce.measure import Bout, measure, net
 from sim.reproduce.pictures import Pictures
-from sim.reproduce.points import Point, Points, machine, points_file
+from sim.reproduce.points import Point, Points, machine, point_name, points_file
 from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
 from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
@@ -62,15 +62,16 @@ class Sheet(Pictures):
         again: bool = False,
         shipped: Path | None = None,
         only_judge: bool = False,
+        share: float = 1.0,
     ) -> None:
         """Points of earlier runs, and those of the file `shipped`, are not measured again, unless they hold times taken
         on another machine or under more load than `most_load`; with `again`, all are. With `only_judge` nothing is
-        measured or drawn: a point that is missing raises NotMeasured."""
+        measured or drawn: a point that is missing raises NotMeasured. `share`: of the document's subscriptions."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(first_seed, first_seed + (seeds or (QUICK_SEEDS if quick else SEEDS))))
         self.drawing = not only_judge
-        self._only_judge = only_judge
+        self._only_judge, self._share = only_judge, share
         self.claims: list[Claim] = []
         self.size = ""  # of what is measured, for claims that name none
         self._most_load = most_load
@@ -85,6 +86,10 @@ class Sheet(Pictures):
     def sized(self, quick: int, full: int) -> int:
         """How many to measure, with --quick and without."""
         return max(quick // CUT, min(quick, FEWEST)) if self.quick else full
+
+    def many(self, quick: int, full: int) -> int:
+        """How many subscriptions: all that the document has, or the share of them that this run measures."""
+        return self.sized(quick, max(round(self._share * full), FEWEST))
 
     @property
     def seconds(self) -> float:
@@ -104,6 +109,7 @@ class Sheet(Pictures):
         The value must be one that JSON can hold. Load and date are kept with it. Not `timed`: it holds no times, so
         neither the machine nor its load matters.
         """
+        name = point_name(name, self._share)
         point = self._kept.get(name)
         if point is None and self._only_judge:
             raise NotMeasured(name)

@@ -24,7 +24,7 @@ from sim.reproduce.vldb08_beside import beside
 from sim.reproduce.vldb08_data import AWAY, NAMES, K, behind, entries_of, generate, nothing, one_dimension
 from sim.reproduce.vldb08_figure6 import figure6
 from sim.reproduce.vldb08_parts import parts
-from sim.workloads.points_in_regions import SKEW_LENGTH
+from sim.workloads.points_in_regions import LENGTH_STEPS, SKEW_LENGTH
 
 OURS = {**NAMES, "slices (ours)": "slices"}
 _MEMORY = 8 << 30  # bytes an index may take before it is left out
@@ -75,9 +75,11 @@ def table2(sheet: Sheet) -> None:
 # ---- Figures 7 to 9 -------------------------------------------------------------------------------------
 
 
-def _relaxed(n: int, d: int, events: int, skew: float, labels: Mapping[str, str], seed: int) -> Bout:
+def _relaxed(
+    n: int, d: int, events: int, skew: float, labels: Mapping[str, str], seed: int, steps: int = LENGTH_STEPS
+) -> Bout:
     """All indexes on the same subscriptions; a segment tree that would not fit in memory is left out."""
-    middle, half, points = generate(n, d, events + WARM_UP, skew, seed)
+    middle, half, points = generate(n, d, events + WARM_UP, skew, seed, steps=steps)
     catalogue = topk.Catalogue.from_boxes(middle - half, middle + half, 1 - half)
     nothing = topk.Catalogue.from_boxes(*np.full((3, 1, d), AWAY))
     fits = {label: name for label, name in labels.items() if name != "segment-tree" or d * n * _PER_INTERVAL <= _MEMORY}
@@ -111,9 +113,15 @@ def _parts(sheet: Sheet, n: int, d: int, skew: float) -> dict[str, float]:
 
 
 def _judge(
-    sheet: Sheet, swept: Swept, figure: str, size: str, made_of: Mapping[float, Mapping[str, float]]
+    sheet: Sheet,
+    swept: Swept,
+    figure: str,
+    size: str,
+    made_of: Mapping[float, Mapping[str, float]],
+    others: Mapping[str, Swept] | None = None,
 ) -> Callable[..., None]:
-    """A function that judges by a figure; `made_of` says what a query at the figure's ends is made of."""
+    """A function that judges by a figure; `made_of` says what a query at the figure's ends is made of, `others` is the
+    same figure where an unpublished constant has other values."""
     counted = swept.mean(COUNTS)
     measured = {
         f"{label} ÷ SOPT-R operations at {x:g}": counted[label][x] / counted["SOPT-R"][x]
@@ -124,13 +132,19 @@ def _judge(
     measured |= {f"{what} at {x:g}": amount for x, found in made_of.items() for what, amount in found.items()}
 
     def judge(id: str, value: Callable[[Series], float], why: str) -> None:
-        sheet.judge(id, swept.each(value), Cause(why, measured), size=size, figure=figure, overhead=swept.overhead)
+        elsewhere = {
+            f"{said}, {basis}": seeds
+            for said, other in (others or {}).items()
+            for basis, seeds in other.each(value).items()
+        }
+        cause = Cause(why, measured)
+        sheet.judge(id, swept.each(value), cause, size=size, figure=figure, overhead=swept.overhead, swept=elsewhere)
 
     return judge
 
 
 def figures7and8(sheet: Sheet) -> None:
-    n, events = sheet.sized(30_000, 1_000_000), sheet.sized(30, 1000)
+    n, events = sheet.many(30_000, 1_000_000), sheet.sized(30, 1000)
     dimensions = (1, 2, 3, 4, 8)
     points = [(float(d), lambda seed, d=d: _relaxed(n, d, events, SKEW_LENGTH, OURS, seed)) for d in dimensions]
     swept = sheet.sweep("figure7", f"Figure 7: relaxed top-{K}, n = {n:,}", "dimensions", points)
@@ -153,14 +167,15 @@ def figures7and8(sheet: Sheet) -> None:
     judge(
         "fig8-ir", lambda s: max(s["IR"][d] / s["SOPT-R"][d] for d in few), "it opens one R-tree per level of its path"
     )
-    size = f"n = {n:,}, d = 8"
+    every = sheet.sized(30_000, 1_000_000)
+    size = f"n = {every:,}, d = 8"
 
     def weighed(seed: int) -> int:
-        return topk.interval_indexes()["segment-tree"](entries_of(generate(n, 1, 1, seed=seed))).nbytes
+        return topk.interval_indexes()["segment-tree"](entries_of(generate(every, 1, 1, seed=seed))).nbytes
 
     seed = sheet.seeds[0]
-    nbytes = sheet.kept(f"segment-tree-{n}-{seed}", partial(weighed, seed), timed=False)
-    each = nbytes / n
+    nbytes = sheet.kept(f"segment-tree-{every}-{seed}", partial(weighed, seed), timed=False)
+    each = nbytes / every
     why = Cause(
         "4-byte ranks in flat lists fit where Java objects did not",
         {"bytes per interval and dimension": each, "published": 429.0},
@@ -169,27 +184,48 @@ def figures7and8(sheet: Sheet) -> None:
     sheet.judge("fig7-memory", [8 * nbytes / 2**30], why, size=size, figure="figure7", untestable=beyond)
 
 
+_MORE_STEPS = (1000, 10_000, 100_000)  # of half-lengths; the paper does not say how many its Zipf law has
+
+
 def figure9(sheet: Sheet) -> None:
-    n, events = sheet.sized(30_000, 1_000_000), sheet.sized(30, 1000)
+    n, events = sheet.many(30_000, 1_000_000), sheet.sized(30, 1000)
     skews = (0.25, 0.75, 1.5) if sheet.quick else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
     points = [(skew, lambda seed, skew=skew: _relaxed(n, 4, events, skew, NAMES, seed)) for skew in skews]
     swept = sheet.sweep("figure9", f"Figure 9: 4 dimensions, n = {n:,}", "skew_length", points)
-    first, last = skews[0], skews[-1]
-    made_of = {skew: _parts(sheet, n, 4, skew) for skew in (first, last)}
-    judge = _judge(sheet, swept, "figure9", f"n = {n:,}, d = 4, {events:,} queries", made_of)
+    ends = skews[0], skews[-1]
+    made_of = {skew: _parts(sheet, n, 4, skew) for skew in ends}
+    others = _other_steps(sheet, n, events, ends)
+    judge = _judge(sheet, swept, "figure9", f"n = {n:,}, d = 4, {events:,} queries", made_of, others)
     judge(
         "fig9-faster",
-        lambda s: max(s[x][last] / s[x][first] for x in NAMES if x != "R"),
+        lambda s: max(s[x][ends[1]] / s[x][ends[0]] for x in NAMES if x != "R"),
         "hardly fewer results are taken, and each costs more: between short intervals there are holes",
     )
     judge(
-        "fig9-rtree", lambda s: s["R"][last] / s["R"][first], "fewer results are taken, and holes do not outweigh that"
+        "fig9-rtree",
+        lambda s: s["R"][ends[1]] / s["R"][ends[0]],
+        "fewer results are taken, and holes do not outweigh that",
     )
     judge(
         "fig9-best",
-        lambda s: min(behind(s, skew, min) for skew in skews),
+        lambda s: min(behind(s, skew, min) for skew in s["SOPT-R"]),
         "with short intervals the IR-tree and the segment tree meet fewer holes per result",
     )
     judge(
-        "fig9-ir", lambda s: max(s["IR"][skew] / s["SOPT-R"][skew] for skew in skews), "it opens one R-tree per level"
+        "fig9-ir",
+        lambda s: max(s["IR"][skew] / s["SOPT-R"][skew] for skew in s["SOPT-R"]),
+        "it opens one R-tree per level",
     )
+
+
+def _other_steps(sheet: Sheet, n: int, events: int, skews: tuple[float, ...]) -> dict[str, Swept]:
+    """Both ends of Figure 9 where half-lengths have more steps."""
+    found = {}
+    for steps in _MORE_STEPS:
+        points = [
+            (skew, lambda seed, skew=skew, steps=steps: _relaxed(n, 4, events, skew, NAMES, seed, steps))
+            for skew in skews
+        ]
+        title = f"Figure 9 with {steps:,} steps of half-lengths: 4 dimensions, n = {n:,}"
+        found[f"{steps:,} steps"] = sheet.sweep(f"figure9-steps-{steps}", title, "skew_length", points)
+    return found

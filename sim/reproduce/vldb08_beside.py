@@ -31,7 +31,7 @@ Make = Callable[[int, int], tuple[Entries, Any]]  # n and seed → intervals, an
 
 
 def beside(sheet: Sheet, names: Mapping[str, str], make: Make, nothing: Entries) -> None:
-    n = sheet.sized(100_000, 1_000_000)
+    n = sheet.many(100_000, 1_000_000)
     points = [
         sheet.kept(f"beside-{n}-{seed}", partial(_point, sheet, names, make, nothing, n, seed)) for seed in sheet.seeds
     ]

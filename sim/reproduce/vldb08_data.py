@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.reproduce.measure import WARM_UP
 from sim.reproduce.series import Series
-from sim.workloads.points_in_regions import SKEW_LENGTH, regional_points, zipf_lengths
+from sim.workloads.points_in_regions import LENGTH_STEPS, SKEW_LENGTH, regional_points, zipf_lengths
 from topk.papers.interval.contract import Entries
 
 NAMES = {
@@ -25,10 +25,12 @@ SEED = 2008
 Data = tuple[Any, Any, Any]  # middles, half-lengths, events
 
 
-def generate(n: int, d: int, events: int, skew_length: float = SKEW_LENGTH, seed: int = 1) -> Data:
+def generate(
+    n: int, d: int, events: int, skew_length: float = SKEW_LENGTH, seed: int = 1, *, steps: int = LENGTH_STEPS
+) -> Data:
     rng = np.random.default_rng([SEED, n, d, seed])  # the same regions and points for every skew_length
     points = regional_points(rng, n + events, d)
-    return points[:n], zipf_lengths(rng, n, d, skew_length), points[n:]
+    return points[:n], zipf_lengths(rng, n, d, skew_length, steps=steps), points[n:]
 
 
 def entries_of(data: Data) -> Entries:

@@ -31,7 +31,7 @@ def _fetching(index: Any, count: int) -> Callable[[float], Any]:
 
 
 def figure6(sheet: Sheet) -> None:
-    n = sheet.sized(100_000, 1_000_000)
+    n = sheet.many(100_000, 1_000_000)
     calls = (1, 10, 100, 1000, 10_000) if sheet.quick else (1, 10, 100, 1000, 10_000, 100_000)
 
     def bout(count: int, seed: int) -> Bout:

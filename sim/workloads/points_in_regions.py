@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 REGIONS, CELLS, SKEW_ACROSS, SKEW_WITHIN, SKEW_LENGTH = 10, 100, 0.0, 1.0, 0.75  # defaults of Table 1
 _SIDE_SPREAD = math.log(1.25)  # a side differs by up to this factor from that of a cube with the remaining volume
 _PAIR_SPREAD = math.log(1.6)  # the same for the last two, which make up for all rounding
-_LENGTH_STEPS = 100  # interval half-lengths come in hundredths of the domain, like the cells
+LENGTH_STEPS = 100  # of interval half-lengths, as many as cells: the paper names a Zipf law and not its steps
 _EXACT_RANKS = 10_000  # weights up to this rank are summed, later ones integrated: the error is below 1e-9
 _USUAL_SHARE = 20.0  # v_min and v_max are all cells divided by this (Table 1)
 
@@ -150,8 +150,10 @@ def regional_points(
     return draw_points(rng, n, draw_regions(rng, d, **regions), skew_within=skew_within)
 
 
-def zipf_lengths(rng: np.random.Generator, n: int, d: int, skew_length: float = SKEW_LENGTH) -> Floats:
-    """Half-lengths (n, d) in (0, 1): a Zipf-distributed hundredth of the domain, uniform within it."""
-    step = rng.choice(_LENGTH_STEPS, size=(n, d), p=zipf_probabilities(_LENGTH_STEPS, skew_length))
-    lengths: Floats = (step + rng.random((n, d))) / _LENGTH_STEPS
+def zipf_lengths(
+    rng: np.random.Generator, n: int, d: int, skew_length: float = SKEW_LENGTH, *, steps: int = LENGTH_STEPS
+) -> Floats:
+    """Half-lengths (n, d) in (0, 1): a Zipf-distributed step of the domain, uniform within it."""
+    step = rng.choice(steps, size=(n, d), p=zipf_probabilities(steps, skew_length))
+    lengths: Floats = (step + rng.random((n, d))) / steps
     return lengths
