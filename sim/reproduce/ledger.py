@@ -56,6 +56,8 @@ def reproduce(
     uses the points that ship with the ledger in the folder `kept_in`.
     """
     folder = out / document
+    if not 0.0 < share <= 1.0:
+        raise CoverlayError(f"--share {share:g} must be above 0 and at most 1")
     if share != 1.0 and (quick or document not in SCALABLE):
         raise CoverlayError(f"--share is for full runs of {' and '.join(SCALABLE)}, whose subscriptions can be fewer")
     if not resume and not figures:

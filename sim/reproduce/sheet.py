@@ -181,14 +181,14 @@ class Sheet(Pictures):
         figure: str = "",
         overhead: Mapping[str, float] | None = None,
         untestable: str = "",
-        swept: Mapping[str, Sequence[float]] | None = None,
+        swept: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     ) -> Claim:
         """The verdict on a declared claim, from a value per seed and way of measuring.
 
         It rests on what the document measured; other ways of measuring are shown beside it. `cause` is looked for only
         where the claim does not hold as published. `figure` names a picture of ours. `untestable` says why a run of
-        this size cannot tell; then that is the verdict. `swept`: the values, on the basis of the claim, where an
-        unpublished constant has another value.
+        this size cannot tell; then that is the verdict. `swept`: the values where an unpublished constant has another
+        value, by that value and way of measuring.
         """
         told = self._declared(id)
         values = ours if isinstance(ours, Mapping) else {told.basis: ours}
@@ -207,7 +207,11 @@ class Sheet(Pictures):
             seeds=len(values[told.basis]),
             size=size or self.size,
             beside=readings,
-            swept={value: self._reading(told, told.basis, seeds) for value, seeds in (swept or {}).items()},
+            swept={
+                f"{value}, {basis}": self._reading(told, basis, seeds)
+                for value, by in (swept or {}).items()
+                for basis, seeds in by.items()
+            },
             overhead=_overhead(overhead) if TIME in values and overhead else "",
             figure=f"{figure}.png" if figure else None,
             **because,

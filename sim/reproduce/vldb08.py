@@ -132,11 +132,7 @@ def _judge(
     measured |= {f"{what} at {x:g}": amount for x, found in made_of.items() for what, amount in found.items()}
 
     def judge(id: str, value: Callable[[Series], float], why: str) -> None:
-        elsewhere = {
-            f"{said}, {basis}": seeds
-            for said, other in (others or {}).items()
-            for basis, seeds in other.each(value).items()
-        }
+        elsewhere = {said: other.each(value) for said, other in (others or {}).items()}
         cause = Cause(why, measured)
         sheet.judge(id, swept.each(value), cause, size=size, figure=figure, overhead=swept.overhead, swept=elsewhere)
 
