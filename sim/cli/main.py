@@ -140,7 +140,7 @@ def parser() -> argparse.ArgumentParser:
     add("--resume", action="store_true", help="do not repeat what was measured before, in DIR or in the ledger")
     add("--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)")
     add("--seed", type=_positive, metavar="S", default=1, help="the first data set: S, S + 1, … (default: 1)")
-    fewer = "measure with this share of the document's subscriptions (icdcs07, vldb08; default: 1)"
+    fewer = "measure with this share of the document's subscriptions and events (icdcs07, vldb08; default: 1)"
     add("--share", type=_share, metavar="X", default=1.0, help=fewer)
     timed = "with --resume: repeat what was timed under a higher load average"
     add("--most-load", type=float, metavar="LOAD", help=timed)

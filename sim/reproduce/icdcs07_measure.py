@@ -75,7 +75,7 @@ def recall(method: str, workload: str, d: int, epsilon: float, stored: Boxes, as
 
 def recall_study(sheet: Sheet, seed: int) -> list[Recall]:
     """The greedy search (emulated, so that no cap interferes) and the k-d tree, over ε, d and workloads."""
-    n, checks = sheet.many(2000, 20_000), sheet.sized(200, 1000)
+    n, checks = sheet.many(2000, 20_000), sheet.many(200, 1000)
     result: list[Recall] = []
     for d in (1, 2) if sheet.quick else (1, 2, 3, 4):
         for workload in WORKLOADS:

@@ -210,7 +210,7 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
 
 
 def _time(sheet: Sheet) -> None:
-    n, checks = sheet.many(10_000, 100_000), sheet.sized(100, 1000)
+    n, checks = sheet.many(10_000, 100_000), sheet.many(100, 1000)
     exact, near = "exact", "ε = 5 %"
     curve: Methods = {
         exact: ("zorder", 0.0, {"merge_runs": True, "probe_cap": 1 << 30}),

@@ -66,7 +66,7 @@ class Sheet(Pictures):
     ) -> None:
         """Points of earlier runs, and those of the file `shipped`, are not measured again, unless they hold times taken
         on another machine or under more load than `most_load`; with `again`, all are. With `only_judge` nothing is
-        measured or drawn: a point that is missing raises NotMeasured. `share`: of the document's subscriptions."""
+        measured or drawn: a point that is missing raises NotMeasured. `share`: of the document's subscriptions and events."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(first_seed, first_seed + (seeds or (QUICK_SEEDS if quick else SEEDS))))
@@ -88,7 +88,7 @@ class Sheet(Pictures):
         return max(quick // CUT, min(quick, FEWEST)) if self.quick else full
 
     def many(self, quick: int, full: int) -> int:
-        """How many subscriptions: all that the document has, or the share of them that this run measures."""
+        """How many subscriptions or events: all that the document has, or the share that this run measures."""
         return self.sized(quick, max(round(self._share * full), FEWEST))
 
     @property

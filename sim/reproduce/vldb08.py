@@ -140,7 +140,7 @@ def _judge(
 
 
 def figures7and8(sheet: Sheet) -> None:
-    n, events = sheet.many(30_000, 1_000_000), sheet.sized(30, 1000)
+    n, events = sheet.many(30_000, 1_000_000), sheet.many(30, 1000)
     dimensions = (1, 2, 3, 4, 8)
     points = [(float(d), lambda seed, d=d: _relaxed(n, d, events, SKEW_LENGTH, OURS, seed)) for d in dimensions]
     swept = sheet.sweep("figure7", f"Figure 7: relaxed top-{K}, n = {n:,}", "dimensions", points)
@@ -184,7 +184,7 @@ _MORE_STEPS = (1000, 10_000, 100_000)  # of half-lengths; the paper does not say
 
 
 def figure9(sheet: Sheet) -> None:
-    n, events = sheet.many(30_000, 1_000_000), sheet.sized(30, 1000)
+    n, events = sheet.many(30_000, 1_000_000), sheet.many(30, 1000)
     skews = (0.25, 0.75, 1.5) if sheet.quick else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
     points = [(skew, lambda seed, skew=skew: _relaxed(n, 4, events, skew, NAMES, seed)) for skew in skews]
     swept = sheet.sweep("figure9", f"Figure 9: 4 dimensions, n = {n:,}", "skew_length", points)

@@ -58,7 +58,7 @@ def _point(sheet: Sheet, names: Mapping[str, str], make: Make, nothing: Entries,
         sheet.progress(f"beside the figures: {label} built")
     bout = Bout(
         {label: _first(index) for label, index in indexes.items()},
-        values[WARM_UP : WARM_UP + sheet.sized(100, 1000)],
+        values[WARM_UP : WARM_UP + sheet.many(100, 1000)],
         values[:WARM_UP],
         {label: _first(kinds[name](nothing)) for label, name in every.items()},
         {label: counter(index, lambda ix: ix.work.sum()) for label, index in indexes.items()},

@@ -38,7 +38,7 @@ def figure6(sheet: Sheet) -> None:
         indexes, empty, values = _stabbed(n, seed)
         return Bout(
             {label: _fetching(index, count) for label, index in indexes.items()},
-            values[WARM_UP : WARM_UP + sheet.sized(200, 1000)],
+            values[WARM_UP : WARM_UP + sheet.many(200, 1000)],
             values[:WARM_UP],
             {label: _fetching(index, count) for label, index in empty.items()},
             {label: counter(index, lambda ix: ix.work.sum()) for label, index in indexes.items()},
