@@ -44,8 +44,11 @@ class Bout:
     work: Mapping[str, Callable[[], float]] = field(default_factory=dict)  # operations that an index has counted so far
 
 
-def measure(bout: Bout) -> dict[str, dict[str, float]]:
-    """Per event: seconds less the call overhead, the overhead, operations, and how many events were counted."""
+def measure(bout: Bout, share: float = 1.0) -> dict[str, dict[str, float]]:
+    """Per event: seconds less the call overhead, the overhead, operations, and how many events were counted.
+
+    `share`: of the time that rounds beyond the first few may take.
+    """
     asked, counts, seconds = {}, {}, {}
     for name, ask in bout.asks.items():
         ask(bout.events[0])  # it may compile
@@ -61,7 +64,7 @@ def measure(bout: Bout) -> dict[str, dict[str, float]]:
     few = min(asked.values())  # the same for all of these
     quick = {name: ask for name, ask in bout.asks.items() if name not in slow}
     one = sum(seconds[name] for name in quick) * len(bout.events)  # seconds of a round
-    rounds = max(_ROUNDS, min(_MOST_ROUNDS, int(_ENOUGH / max(one, 1e-9))))
+    rounds = max(_ROUNDS, min(_MOST_ROUNDS, int(share * _ENOUGH / max(one, 1e-9))))
     timed = partial(mean_least, warm_up=bout.warm_up, clock=CLOCK, between=_BETWEEN)
     times = timed({**quick, **idle}, bout.events, rounds)
     times |= timed({name: bout.asks[name] for name in slow}, bout.events[:few], _ROUNDS)

@@ -66,7 +66,8 @@ class Sheet(Pictures):
     ) -> None:
         """Points of earlier runs, and those of the file `shipped`, are not measured again, unless they hold times taken
         on another machine or under more load than `most_load`; with `again`, all are. With `only_judge` nothing is
-        measured or drawn: a point that is missing raises NotMeasured. `share`: of the document's subscriptions and events."""
+        measured or drawn: a point that is missing raises NotMeasured. `share`: of the document's subscriptions and
+        events."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(first_seed, first_seed + (seeds or (QUICK_SEEDS if quick else SEEDS))))
@@ -154,7 +155,7 @@ class Sheet(Pictures):
         overheads: dict[str, list[float]] = {}
         for number, seed in enumerate(self.seeds):
             for value, make in points:
-                found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed))
+                found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed, self._share))
                 for name, seconds in found["overhead"].items():
                     overheads.setdefault(name, []).append(1e6 * seconds)
                 amounts = {TIME: net(found)} | ({COUNTS: found[COUNTS]} if COUNTS in found else {})
@@ -262,8 +263,8 @@ def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="minutes")
 
 
-def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, float]]:
-    return measure(make(seed))
+def _measured(make: Callable[[int], Bout], seed: int, share: float) -> dict[str, dict[str, float]]:
+    return measure(make(seed), share)
 
 
 SAID = ("claim", "published", "basis", "band")  # what a claim takes from its declaration

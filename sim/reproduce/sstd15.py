@@ -20,6 +20,7 @@ from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.series import Series, Swept, growth, next_best
 from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.reproduce.sstd15_ablations import ablations
+from sim.reproduce.sstd15_baseline import baseline
 from sim.reproduce.sstd15_causes import (
     ALPHAS,
     EXAMINED,
@@ -55,6 +56,7 @@ def steps(sheet: Sheet) -> Steps:
         here = replace(base, distribution=d)
         found |= {f"{sweep.figure}-{d}": partial(_figure, sheet, sweep, here) for sweep in SWEEPS}
         found[f"space-{d}"] = partial(_space, sheet, here)
+        found[f"baseline-{d}"] = partial(_baseline, sheet, here)
         found[f"ablations-{d}"] = partial(ablations, sheet, here)
     return found
 
@@ -228,6 +230,10 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
         for alpha in OTHER_ALPHAS:
             ahead(f"fig-11-{alpha:g}-{d}", partial(_over_next, alpha), _OTHERS, alpha)
             changes(f"fig-11-normal-{alpha:g}-{d}", partial(_over_uniform, alpha), (RI,), alpha, UNIFORM_ALPHA)
+
+
+def _baseline(sheet: Sheet, base: Located) -> None:
+    baseline(sheet, base)
 
 
 def _space(sheet: Sheet, base: Located) -> None:

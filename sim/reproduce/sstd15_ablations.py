@@ -17,7 +17,7 @@ import numpy as np
 from sim.random_streams import streams
 from sim.reproduce.measure import CLOCK, operations
 from sim.reproduce.sheet import Sheet
-from sim.reproduce.sstd15_causes import RI, RT, TAS
+from sim.reproduce.sstd15_causes import RI, RT, SUMMED, TAS
 from sim.workloads.begen import Begen, begen
 from sim.workloads.located import Located, LocatedWorkload, located_workload
 from topk.places import PlacedEvent, PlacedIndex, build
@@ -26,7 +26,6 @@ from topk.places.rt_tree import RTTreePaper
 from topk.places.rtree_index import INSERTION
 from topk.sparse import Event
 
-SUMMED = f"{RT}, text and place summed"  # its bound as if one α did not weigh both
 _GROUP = 20  # attributes
 _K, _WARM_UP, _EVENTS, _ROUNDS = 5, 10, 50, 3
 
@@ -102,15 +101,20 @@ def ablations(sheet: Sheet, base: Located) -> None:
     sheet.table(name, rows)
 
 
+def summed_beside(tree: RITreePaper) -> PlacedIndex:
+    """The R^t-tree over the places of this tree, with text and place bounded apart."""
+    found = RTTreePaper.beside(tree)
+    found.tight = False
+    return found
+
+
 def _rows(make: Callable[[Located], LocatedWorkload], p: Located) -> list[dict[str, Any]]:
     workload = make(p)
     tree = RITreePaper(workload.catalogue)
-    summed = RTTreePaper.beside(tree)
-    summed.tight = False
     indexes: dict[str, PlacedIndex] = {
         TAS: build("tas", workload.catalogue, packing=INSERTION),
         RT: RTTreePaper.beside(tree),
-        SUMMED: summed,
+        SUMMED: summed_beside(tree),
         RI: tree,
     }
     return [{"method": name, **_per_event(index, workload.events)} for name, index in indexes.items()]

@@ -15,6 +15,7 @@ from sim.reproduce.series import Series, Swept
 from sim.reproduce.sheet import Cause
 
 SCAN, TAS, RT, RI = "SCAN", "TAS", "R^t-tree", "R^I-tree"
+SUMMED = f"{RT}, text and place summed"  # its bound as if one α did not weigh both
 EXAMINED, OPENED, FINDING = "subscriptions examined", "nodes opened", "operations to find them"
 
 UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean

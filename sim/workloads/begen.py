@@ -87,14 +87,21 @@ class Expressions:
     events: Events
 
 
-def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
-    """Expressions and events; equal parameters give equal arrays. A `stream` replaces the seed."""
+def begen(parameters: Begen, stream: Stream | None = None, *, topical: float | None = None) -> Expressions:
+    """Expressions and events; equal parameters give equal arrays. A `stream` replaces the seed.
+
+    `topical`: another share of the expressions that belong to a topic; the smaller, the fewer of them are near misses.
+    """
     _check(parameters)
+    share = _TOPICAL if topical is None else topical
+    least = fewest_topical(parameters)
+    if not least <= share <= 1.0:
+        raise CoverlayError(f"topical {share:g} must be from {least:.3g}, where all of them match, to 1")
     stream = stream or streams(parameters.seed)
     law = parameters.law
     shape = (parameters.dimensions, parameters.clusters or 1)
     centres = stream("begen.centres").integers(0, parameters.cardinality, shape)
-    topics = _Topics(parameters, stream, law, centres)
+    topics = _Topics(parameters, stream, law, centres, share)
     catalogue = _expressions(parameters, stream, law, centres, topics)
     return Expressions(catalogue, _events(parameters, stream, law, centres, topics, catalogue))
 
@@ -109,18 +116,30 @@ def _check(p: Begen) -> None:
         )
 
 
+def _groups(p: Begen) -> tuple[int, int]:
+    """How many topics there are, and variants of each."""
+    groups = max(2, round(p.match_probability**-0.5))
+    variants = min(_VARIANTS, groups)
+    return max(1, round(groups / variants)), variants
+
+
+def fewest_topical(p: Begen) -> float:
+    """The least share of the expressions that a topic needs: then all of a variant match its events, none nearly."""
+    topics, variants = _groups(p)
+    return p.match_probability * topics * variants
+
+
 class _Topics:
     """Attribute sets with anchors, and the probability q that gives the share of matches asked for."""
 
-    def __init__(self, p: Begen, stream: Stream, law: Floats, centres: Ints) -> None:
-        groups = max(2, round(p.match_probability**-0.5))
-        self.variants = min(_VARIANTS, groups)
-        self.count = max(1, round(groups / self.variants))
+    def __init__(self, p: Begen, stream: Stream, law: Floats, centres: Ints, share: float) -> None:
+        self.count, self.variants = _groups(p)
+        self.share = share
         self.attributes = distinct(stream("begen.topics"), law, self.count, p.event_size)
         shape = (self.count, self.variants, p.event_size)
         named = np.broadcast_to(self.attributes[:, None, :], shape)
         self.anchors = _values(stream("begen.anchors"), p, centres, named)
-        self.within = p.match_probability * self.count * self.variants / _TOPICAL
+        self.within = p.match_probability * self.count * self.variants / share
 
     def hold_probability(self, sizes: Ints) -> float:
         """q with mean(q ** sizes) = the share of a variant's expressions that its events must match."""
@@ -171,7 +190,7 @@ def sizes_around(random: np.random.Generator, mean: int, largest: int, count: in
 def _expressions(p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _Topics) -> SparseCatalogue:
     n = p.subscriptions
     sizes = sizes_around(stream("begen.sizes"), p.subscription_size, p.event_size, n)
-    topical = stream("begen.topical").random(n) < _TOPICAL
+    topical = stream("begen.topical").random(n) < topics.share
     held = topics.hold_probability(sizes[topical]) if topical.any() else 1.0
     random = stream("begen.expressions")
     # All rows draw event_size attributes and use some of them.
