@@ -28,7 +28,7 @@ _NEEDS_CAUSE = (SMALLER, FAILS)
 # The class of a claim. Only what a document claims counts as held or failed; all else is counted under its class.
 CLAIMED = "claimed"
 OPEN = "open for lack of a constant or data"  # what was not published decides it: the range is shown, no verdict counts
-EXTENSION = "our extension"  # a question of ours, about something that the document does not claim
+EXTENSION = "our extension"  # a question of ours, or a number that we derived: the document does not claim it
 KINDS = (CLAIMED, OPEN, EXTENSION)
 
 LEDGER = "claims.json"
@@ -97,14 +97,21 @@ class Claim:
         return self.verdict if self.kind == CLAIMED else self.kind
 
     @property
+    def conclusion(self) -> str:
+        """The verdict, unless what was not published decides it."""
+        if self.kind == OPEN and self.verdict != NOT_RUN:
+            return f"not decidable without {', '.join(self.constants)}"
+        return self.verdict
+
+    @property
     def finding(self) -> str:
-        """The verdict as it is shown; what no document claims says so first."""
-        return self.verdict if self.kind == CLAIMED else f"{self.kind}: {self.verdict}"
+        """The conclusion as it is shown; what no document claims says so first."""
+        return self.verdict if self.kind == CLAIMED else f"{self.kind}: {self.conclusion}"
 
     @property
     def disagrees(self) -> list[str]:
         """The other ways of measuring (`beside`) that say the opposite."""
-        if self.verdict in (UNTESTABLE, NOT_RUN):
+        if self.kind == OPEN or self.verdict in (UNTESTABLE, NOT_RUN):
             return []
         return [basis for basis, r in self.beside.items() if (r.verdict == FAILS) != (self.verdict == FAILS)]
 
@@ -125,6 +132,7 @@ class Constant:
 
     name: str
     document: str
+    figure: str  # of the document, that depends on it
     what: str
     where: str  # in our code
     ours: str  # our value
@@ -133,11 +141,36 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A figure of a document, or claims of its text that belong together: a section of the page."""
+
+    name: str  # as the document calls it
+    shows: str
+    steps: Sequence[str]  # what `--figures` measures for it
+    claims: str  # a regular expression: the claims under it are those whose ids begin so
+    assumes: str = ""  # what is not the document's, beside constants and data that are named elsewhere
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one step of a document's run took."""
+
+    document: str
+    step: str
+    seconds: float
+    points: int
+    seeds: int
+    share: float  # of the document's subscriptions
+    load: float  # the highest
+
+
+@dataclass(frozen=True)
 class Ledger:
     made: Mapping[str, Sequence[Made]]  # document → the runs that measured its claims, the latest last
     claims: Sequence[Claim]
     constants: Sequence[Constant] = ()
     substitutions: Mapping[str, str] = field(default_factory=dict)  # document → what data of ours stands for its own
+    taken: Sequence[Taken] = ()
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -172,6 +205,7 @@ def write_ledger(ledger: Ledger, file: Path) -> None:
         "made": {document: [asdict(run) for run in runs] for document, runs in ledger.made.items()},
         "constants": [asdict(constant) for constant in ledger.constants],
         "substitutions": dict(ledger.substitutions),
+        "taken": [asdict(step) for step in ledger.taken],
         "claims": [asdict(claim) for claim in ledger.claims],
     }
     replace_text(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -182,8 +216,10 @@ def read_ledger(path: Path) -> Ledger:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         made = {document: [Made(**run) for run in runs] for document, runs in found["made"].items()}
-        constants = [Constant(**row) for row in found.get("constants", ())]
-        return Ledger(made, [_claim(row) for row in found["claims"]], constants, found.get("substitutions", {}))
+        constants = [Constant(**{"figure": "", **row}) for row in found.get("constants", ())]
+        taken = [Taken(**row) for row in found.get("taken", ())]
+        claims = [_claim(row) for row in found["claims"]]
+        return Ledger(made, claims, constants, found.get("substitutions", {}), taken)
     except OSError as error:
         raise CoverlayError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -299,6 +300,7 @@ def _judge(options: argparse.Namespace, documents: list[str]) -> int:
     """The verdicts that follow from the points that ship, and whether they are those of the ledger that ships."""
     from analysis.report.claims import LEDGER, NOT_RUN, Ledger, counted, read_ledger
     from sim.reproduce import ledger as ledgers
+    from sim.reproduce import page
 
     measuring = ("quick", "resume", "seeds", "figures", "most_load", "compare")
     given = (
@@ -313,9 +315,14 @@ def _judge(options: argparse.Namespace, documents: list[str]) -> int:
     if not (docs / LEDGER).exists():
         raise CoverlayError(f"{docs} has no {LEDGER}; the sources have it in docs: --ledger docs")
     chosen = documents if options.document in (None, "all") else [options.document]
-    with status("judging"):
-        claims = [claim for document in chosen for claim in ledgers.judged(document, docs)]
-    rows = [[c.document, c.id, c.kind, c.published, c.ours, c.verdict] for c in claims]
+    with status("judging"), TemporaryDirectory() as scratch:
+        outs = {document: Path(scratch, document) for document in chosen}
+        found = {document: ledgers.judged(document, docs, out) for document, out in outs.items()}
+        if options.ledger is not None:
+            for document, out in outs.items():
+                page.draw(document, found[document].claims, found[document].drawn, out, docs / page.FOLDER)
+    claims = [claim for judged in found.values() for claim in judged.claims]
+    rows = [[c.document, c.id, c.kind, c.published, c.ours, c.conclusion] for c in claims]
     print_table(["document", "claim", "class", "published", "ours", "verdict"], rows)
     say("; ".join(f"{n} {name}" for name, n in counted(claims).items() if n))
     left = [claim for claim in claims if claim.verdict == NOT_RUN]
@@ -330,9 +337,11 @@ def _judge(options: argparse.Namespace, documents: list[str]) -> int:
         say(f"{now.document} {now.id}: the ledger {said}, its points {now.verdict} ({now.ours}); {', '.join(told)}")
     same = f"{len(claims) - len(left) - len(wrong)} claims are as in {docs / LEDGER}"
     say(f"{same}; {len(wrong)} differ" if wrong else same)
-    if wrong and options.ledger is not None:
+    if options.ledger is not None:
         others = [claim for claim in kept.claims if claim.document not in chosen]
-        ledgers.ship(Ledger(kept.made, sorted([*others, *claims], key=lambda claim: claim.document)), docs)
+        taken = [step for judged in found.values() for step in judged.taken]
+        every = sorted([*others, *claims], key=lambda claim: claim.document)
+        ledgers.ship(Ledger(kept.made, every, taken=taken), docs)
         say(f"ledger: {docs}, with what follows from its points")
     return 1 if wrong else 0
 

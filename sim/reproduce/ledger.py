@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_ledger, replace_text, write_ledger
+from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, Taken, read_ledger, replace_text, write_ledger
 from analysis.report.claims_page import markdown, verdict_table
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS, SCALABLE
+from sim.reproduce.page import FOLDER, there
+from sim.reproduce.pictures import Drawing
 from sim.reproduce.points import machine, points_file, shares, shipped_file
 from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run, unmeasured
 from sim.reproduce.tables import CONSTANTS, SUBSTITUTIONS, declared
+from sim.reproduce.tables.figures import FIGURES
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
 PAGE = "reproduction.md"
@@ -120,30 +122,46 @@ def _silent(_: str) -> None:
     """Progress that is not shown."""
 
 
-def judged(document: str, docs: Path) -> list[Claim]:
+@dataclass(frozen=True)
+class Judged:
+    """What follows from the points of a document: claims, what each step took, and curves by the name of a picture."""
+
+    claims: list[Claim]
+    taken: list[Taken]
+    drawn: dict[str, Drawing]
+
+
+def judged(document: str, docs: Path, out: Path) -> Judged:
     """The verdicts on a document that follow from the points that ship in the folder `docs`; nothing is measured.
 
     Figures were measured with different shares of the document's subscriptions and numbers of data sets: a claim rests
-    on the largest share, and then on as many sets, as have all its points. One that has none is "not run".
+    on the largest share, and then on as many sets, as have all its points. One that has none is "not run". Pictures
+    that are more than curves are written to `out`.
     """
     found: dict[str, Claim] = {}
+    taken: list[Taken] = []
+    drawn: dict[str, Drawing] = {}
     steps_of = import_module(DOCUMENTS[document]).steps
     shipped = shipped_file(docs, document)
-    with TemporaryDirectory() as scratch:
 
-        def judging(share: float, seeds: int) -> Sheet:
-            return Sheet(document, Path(scratch), _silent, seeds=seeds, shipped=shipped, only_judge=True, share=share)
+    def judging(share: float, seeds: int) -> Sheet:
+        return Sheet(document, out, _silent, seeds=seeds, shipped=shipped, only_judge=True, share=share)
 
-        for step in steps_of(judging(1.0, SEEDS)):
-            for share, seeds in product(shares(shipped), range(SEEDS, 0, -1)):
-                sheet, whole = judging(share, seeds), False
-                with suppress(NotMeasured):
-                    steps_of(sheet)[step]()
-                    whole = True
-                found = {claim.id: claim for claim in sheet.claims} | found
-                if whole:
-                    break
-    return [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
+    for step in steps_of(judging(1.0, SEEDS)):
+        for share, seeds in product(shares(shipped) or [1.0], range(SEEDS, 0, -1)):
+            sheet, whole = judging(share, seeds), False
+            with suppress(NotMeasured):
+                steps_of(sheet)[step]()
+                whole = True
+            found = {claim.id: claim for claim in sheet.claims} | found
+            if whole:
+                drawn |= sheet.drawn
+                if used := sheet.used:
+                    load = round(max(point["load"] for point in used), 1)
+                    taken.append(Taken(document, step, round(sheet.seconds, 1), len(used), seeds, share, load))
+                break
+    claims = [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
+    return Judged(claims, taken, drawn)
 
 
 def unlike(ledger: Ledger, claims: Sequence[Claim]) -> list[tuple[Claim | None, Claim]]:
@@ -168,7 +186,8 @@ def ship(ledger: Ledger, docs: Path) -> None:
     write_ledger(ledger, docs / LEDGER)
     before, rest = text.split(_BEGINS)[0].split(_COUNTS)
     after = rest.split("\n\n", 1)[1]
-    replace_text(page, f"{before}{_COUNTS}{verdict_table(ledger)}\n{after}{_BEGINS}\n{markdown(ledger)}")
+    written = markdown(ledger, FIGURES, there(docs / FOLDER))
+    replace_text(page, f"{before}{_COUNTS}{verdict_table(ledger)}\n{after}{_BEGINS}\n{written}")
 
 
 def _over(old: Ledger, new: Ledger) -> Ledger:
@@ -189,7 +208,9 @@ def _over(old: Ledger, new: Ledger) -> Ledger:
         again = {(run.command, run.machine) for run in made.get(document, ())}
         earlier = [run for run in old.made.get(document, ()) if (run.command, run.machine) not in again]
         made[document] = [*earlier, *made.get(document, ())]
-    return Ledger({document: made[document] for document in sorted(made)}, claims, CONSTANTS, SUBSTITUTIONS)
+    timed = {step.document for step in new.taken}
+    taken = sorted([*new.taken, *(step for step in old.taken if step.document not in timed)], key=lambda t: t.document)
+    return Ledger({document: made[document] for document in sorted(made)}, claims, CONSTANTS, SUBSTITUTIONS, taken)
 
 
 def coming(document: str, quick: bool, figures: Sequence[str] = ()) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,24 @@ from sim.reproduce.series import Swept
 _WIDE = 30.0  # an axis that spans this factor is logarithmic
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A panel per quantity, a line per name, x → y in each."""
+
+    title: str
+    x: str
+    panels: Mapping[str, Mapping[str, Mapping[float, float]]]
+    log_x: bool = False
+    ticks: Mapping[float, str] | None = None  # names of values of x that are not numbers
+
+
 class Pictures:
     """What is drawn and written beside the verdicts of a document."""
 
     out: Path
     seeds: tuple[int, ...]
     drawing: bool  # else nothing is written
+    drawn: dict[str, Drawing]  # what was or would have been drawn
 
     def table(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
         """Write rows as CSV."""
@@ -40,7 +53,8 @@ class Pictures:
         log_x: bool = False,
         ticks: Mapping[float, str] | None = None,
     ) -> None:
-        """A panel per quantity, a line per name, x → y in each; `ticks` names values of x that are not numbers."""
+        """Draw, and keep what was drawn (`Drawing` has the meaning of the arguments)."""
+        self.drawn[name] = Drawing(title, x, panels, log_x, ticks)
         if not self.drawing:
             return
         import matplotlib
@@ -54,7 +68,7 @@ class Pictures:
             for label, points in series.items():
                 at = sorted(points)
                 axes.plot(at, [points[p] for p in at], marker="o", label=label)
-            axes.set(xlabel=x, ylabel=y, yscale="log" if _positive(series) else "linear")
+            axes.set(xlabel=x, ylabel=y, yscale="log" if all_positive(series) else "linear")
             if log_x:
                 axes.set_xscale("log", base=2)
             if ticks is not None:
@@ -83,5 +97,5 @@ class Pictures:
         self.plot(figure, panels, title=title, x=x, log_x=wide, ticks=ticks)
 
 
-def _positive(series: Mapping[str, Mapping[float, float]]) -> bool:
+def all_positive(series: Mapping[str, Mapping[float, float]]) -> bool:
     return all(value > 0 for points in series.values() for value in points.values())

@@ -18,7 +18,7 @@ from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, R
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce.measure import Bout, measure, net
-from sim.reproduce.pictures import Pictures
+from sim.reproduce.pictures import Drawing, Pictures
 from sim.reproduce.points import Point, Points, machine, point_name, points_file
 from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
 from sim.reproduce.series import Swept
@@ -74,6 +74,7 @@ class Sheet(Pictures):
         self.drawing = not only_judge
         self._only_judge, self._share = only_judge, share
         self.claims: list[Claim] = []
+        self.drawn: dict[str, Drawing] = {}
         self.size = ""  # of what is measured, for claims that name none
         self._most_load = most_load
         out.mkdir(parents=True, exist_ok=True)
@@ -93,9 +94,13 @@ class Sheet(Pictures):
         return self.sized(quick, max(round(self._share * full), FEWEST))
 
     @property
+    def used(self) -> list[Point]:
+        """All points that were asked for, including those of earlier runs."""
+        return list(self._used.values())
+
+    @property
     def seconds(self) -> float:
-        """Of all points, including those of earlier runs."""
-        return float(sum(point["seconds"] for point in self._used.values()))
+        return float(sum(point["seconds"] for point in self.used))
 
     @property
     def until(self) -> str:
@@ -149,11 +154,12 @@ class Sheet(Pictures):
         x: str,
         points: Sequence[tuple[float, Callable[[int], Bout]]],
         ticks: Mapping[float, str] | None = None,
+        seeds: Sequence[int] = (),
     ) -> Swept:
         """Time and operations per event of every method at every point, for every seed; written as CSV and drawn."""
         by: dict[str, list[dict[str, dict[float, float]]]] = {}
         overheads: dict[str, list[float]] = {}
-        for number, seed in enumerate(self.seeds):
+        for number, seed in enumerate(seeds or self.seeds):
             for value, make in points:
                 found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed, self._share))
                 for name, seconds in found["overhead"].items():
@@ -221,7 +227,8 @@ class Sheet(Pictures):
 
     @staticmethod
     def _reading(told: Told, basis: str, seeds: Sequence[float]) -> Reading:
-        return Reading(_shown(told, seeds), told.rule.judge(seeds, NOISE.get(basis, 0.0)))
+        """`basis`: a way of measuring, and behind a comma what is different about it."""
+        return Reading(_shown(told, seeds), told.rule.judge(seeds, NOISE.get(basis.split(",")[0], 0.0)))
 
     def untestable(self, id: str, size: str, why: str) -> Claim:
         """A claim about what lies beyond the sizes of this run."""

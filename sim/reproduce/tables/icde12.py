@@ -67,4 +67,5 @@ CLAIMS = table(
          "compared", "2/3", AtMost(2.0 / 3.0, ""), COUNTS),
     *(Told(f"chosen-{name}", f"{said} is the most robust: comparisons ÷ the best variant's", "best overall", AtMost(1.1), COUNTS, own_limit=True)
       for name, said in {"alpha": "α = 10 %", "beta": "β = 4", "splitting": "exhaustive splitting"}.items()),
+    substitution="expressions of our generator instead of BEGen's",
 )  # fmt: skip

@@ -1,0 +1,109 @@
+"""A figure of a document as one picture: our curves as small multiples, with the numbers that the document states.
+
+A column per part of the figure, a row per quantity. Lines and rings are published; a method has one colour throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from analysis.report.claims import NOT_RUN, Claim
+from sim.reproduce.pictures import Drawing, all_positive
+from sim.reproduce.tables.figures import AT, Mark, X
+
+_ACROSS, _QUANTITIES = 4, 2  # columns; rows of a part: what is timed or weighed, and what is counted
+_CELL = (3.3, 2.5)  # inches
+_DPI = 75
+_NOTES, _NOTE = 4, 58  # published numbers above a part, and characters of one
+_PUBLISHED = "black"
+
+
+@dataclass(frozen=True)
+class Part:
+    drawing: Drawing
+    claims: Sequence[Claim] = ()  # that rest on it
+    marks: Sequence[Mark] = ()  # published numbers that lie on its axes
+
+    @property
+    def heading(self) -> str:
+        """Its title, and below it what the document states beside what came out here."""
+        stated = [c for c in self.claims if any(map(str.isdigit, c.published)) and c.verdict != NOT_RUN]
+        notes = [f"{c.id}: {c.published} published, {c.ours.split(';')[0].split(' (')[0]} here" for c in stated]
+        more = [f"and {len(notes) - _NOTES} more below"] if len(notes) > _NOTES else []
+        return "\n".join([self.drawing.title, *(note[:_NOTE] for note in notes[:_NOTES]), *more])
+
+
+def small_multiples(parts: Sequence[Part], file: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    across = min(len(parts), _ACROSS)
+    blocks = [parts[at : at + across] for at in range(0, len(parts), across)]
+    deep = min(max(len(part.drawing.panels) for part in parts), _QUANTITIES)
+    size = (_CELL[0] * across, _CELL[1] * deep * len(blocks) + 0.5)
+    figure, grid = pyplot.subplots(deep * len(blocks), across, figsize=size, squeeze=False)
+    names = list(dict.fromkeys(name for part in parts for series in part.drawing.panels.values() for name in series))
+    colours = dict(zip(names, pyplot.get_cmap("tab10").colors * 2, strict=False))
+    for number, block in enumerate(blocks):
+        for column, part in zip_longest(range(across), block):
+            rows = grid[number * deep : (number + 1) * deep, column]
+            panels = list(part.drawing.panels.items())[:deep] if part else []
+            for axes, panel in zip_longest(rows, panels):
+                if part and panel:
+                    y, series = panel
+                    _panel(axes, part, y, series, colours, first=panel == panels[0])
+                else:
+                    axes.axis("off")
+    figure.legend(*_legend(grid, names), loc="upper center", ncol=min(len(names), 6), fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / size[1]))
+    figure.savefig(file, dpi=_DPI, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def _panel(
+    axes: Any, part: Part, y: str, series: Mapping[str, Mapping[float, float]], colours: Mapping[str, Any], first: bool
+) -> None:
+    drawing = part.drawing
+    for name, points in series.items():
+        at = sorted(points)
+        axes.plot(at, [points[x] for x in at], marker="o", markersize=3, linewidth=1.2, label=name, color=colours[name])
+    axes.set_yscale("log" if all_positive(series) else "linear")
+    if drawing.log_x:
+        axes.set_xscale("log")
+    if drawing.ticks is not None:
+        axes.set_xticks(list(drawing.ticks), list(drawing.ticks.values()))
+    for mark in part.marks:
+        if mark.quantity in y:
+            _mark(axes, mark)
+    axes.set_xlabel(drawing.x, fontsize=7)
+    axes.set_ylabel(y, fontsize=7)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.3)
+    if first:
+        axes.set_title(part.heading, fontsize=7, loc="left")
+
+
+def _mark(axes: Any, mark: Mark) -> None:
+    if mark.kind == AT:
+        axes.plot(*mark.place, marker="o", markersize=9, markerfacecolor="none", color=_PUBLISHED, linestyle="")
+        axes.annotate(mark.label, mark.place, (6, 4), textcoords="offset points", fontsize=6.5)
+    elif mark.kind == X:
+        axes.axvline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
+        axes.annotate(mark.label, (mark.place[0], 0.02), xycoords=("data", "axes fraction"), fontsize=6.5, rotation=90)
+    else:
+        axes.axhline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
+        axes.annotate(mark.label, (0.02, mark.place[0]), xycoords=("axes fraction", "data"), fontsize=6.5, va="bottom")
+
+
+def _legend(grid: Any, names: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """A line per method, in the order in which they were met."""
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        found |= {label: line for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return [found[name] for name in names if name in found], [name for name in names if name in found]
