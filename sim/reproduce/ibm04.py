@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.reproduce.ibm04_beside import beside
+from sim.reproduce.ibm04_beside import beside, virtualized
 from sim.reproduce.ibm04_indexes import LARGE, MODERATE, SEED, idle_search, make, predicates
 from sim.reproduce.ibm04_search import search_claims
 from sim.reproduce.ibm04_storage import figure5, storage_claims
@@ -30,7 +30,11 @@ FAR = ("LCI-BC", "LCI-BV", "LCI-BV(DT)", "IS-lists")  # in Figures 6(b) and 7(b)
 
 
 def steps(sheet: Sheet) -> Steps:
-    return {"fig5": partial(figure5, sheet), "fig6-7": partial(_figures6and7, sheet)}
+    return {
+        "fig5": partial(figure5, sheet),
+        "fig6-7": partial(_figures6and7, sheet),
+        "fig6-sizes": partial(virtualized, sheet),
+    }
 
 
 def _figures6and7(sheet: Sheet) -> None:

@@ -9,7 +9,6 @@ At R = 5,000 every value is an endpoint already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -33,7 +32,7 @@ SEGMENT = "LCI, covering segment"
 def beside(sheet: Sheet) -> dict[str, float]:
     """Judge these claims, and return the words or headers that a search looks at, by index."""
     n = sheet.sized(16_000, 64_000)
-    searched = [sheet.kept(f"searches-{n}-{seed}", partial(_searches, sheet, n, seed)) for seed in sheet.seeds]
+    searched = _searched(sheet, n)
     first, size = searched[0], f"n = {n:,}, R = {MODERATE:,}"
     words: dict[str, float] = first["integers"][COUNTS]
 
@@ -49,7 +48,6 @@ def beside(sheet: Sheet) -> dict[str, float]:
 
     whole = "integers"
     judge("fig6-bc-segment", (whole, "LCI-BC"), (whole, SEGMENT), "both walk as many words, and C_min is added")
-    _virtualized(sheet, n, searched)
     judge("fig6-bc-words", (whole, "LCI"), (whole, SEGMENT), "a vector has few words")
     judge("footnote-3", ("between", "LCI-BV(DT)"), (whole, "LCI-BV(DT)"), "the tables are as long")
     judge("footnote-3-sci", ("between", "SCI-BV(DT)"), (whole, "SCI-BV(DT)"), "the tables are as long")
@@ -57,14 +55,15 @@ def beside(sheet: Sheet) -> dict[str, float]:
     return words
 
 
-def _virtualized(sheet: Sheet, n: int, searched: Sequence[dict[str, Any]]) -> None:
+def _searched(sheet: Sheet, n: int) -> list[dict[str, Any]]:
+    return [sheet.kept(f"searches-{n}-{seed}", partial(_searches, sheet, n, seed)) for seed in sheet.seeds]
+
+
+def virtualized(sheet: Sheet) -> None:
     """That LCI-BV can take much longer than LCI is true if it does at some size."""
-    sizes = [size for size in (sheet.sized(n // 16, 4_000), sheet.sized(n // 4, 16_000)) if size < n]
-    points = {
-        size: [sheet.kept(f"searches-{size}-{seed}", partial(_searches, sheet, size, seed)) for seed in sheet.seeds]
-        for size in sizes
-    }
-    points[n] = list(searched)
+    sizes = (1_000, 4_000, 16_000) if sheet.quick else (4_000, 16_000, 64_000)
+    points = {n: _searched(sheet, n) for n in (sheet.sized(size, size) for size in sizes)}
+    n = max(points)
     ratios = {
         size: [net(p["integers"])["LCI-BV"] / net(p["integers"])[SEGMENT] for p in seeds]
         for size, seeds in points.items()

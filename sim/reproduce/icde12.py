@@ -225,7 +225,7 @@ def _other_generators(sheet: Sheet, base: Begen) -> dict[str, dict[str, Swept]]:
                 f"{id}: {said}",
                 "clusters",
                 [(x, partial(point, replace(p, **changed), topical)) for x, changed in at],
-                seeds=sheet.seeds[:1],
+                only=sheet.seeds[:1],
             )
             for id, at in ends.items()
         }

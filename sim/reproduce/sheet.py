@@ -154,12 +154,12 @@ class Sheet(Pictures):
         x: str,
         points: Sequence[tuple[float, Callable[[int], Bout]]],
         ticks: Mapping[float, str] | None = None,
-        seeds: Sequence[int] = (),
+        only: Sequence[int] = (),
     ) -> Swept:
-        """Time and operations per event of every method at every point, for every seed; written as CSV and drawn."""
+        """Time and operations per event of every method at every point, for every seed or `only` some; drawn."""
         by: dict[str, list[dict[str, dict[float, float]]]] = {}
         overheads: dict[str, list[float]] = {}
-        for number, seed in enumerate(seeds or self.seeds):
+        for number, seed in enumerate(only or self.seeds):
             for value, make in points:
                 found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed, self._share))
                 for name, seconds in found["overhead"].items():

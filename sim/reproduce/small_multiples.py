@@ -6,8 +6,9 @@ A column per part of the figure, a row per quantity. Lines and rings are publish
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from sim.reproduce.pictures import Drawing, all_positive
 from sim.reproduce.tables.figures import AT, Mark, X
 
 _ACROSS, _QUANTITIES = 4, 2  # columns; rows of a part: what is timed or weighed, and what is counted
-_CELL = (3.3, 2.5)  # inches
+_CELL, _NARROWEST = (3.3, 2.5), 5.5  # inches
+_TICKS = 8  # values of x that are all named
+_DECADE = 10.0
 _DPI = 75
 _NOTES, _NOTE = 4, 58  # published numbers above a part, and characters of one
 _PUBLISHED = "black"
@@ -43,10 +46,11 @@ def small_multiples(parts: Sequence[Part], file: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    across = min(len(parts), _ACROSS)
+    parts = _merged(parts)
+    across = ceil(len(parts) / ceil(len(parts) / _ACROSS))
     blocks = [parts[at : at + across] for at in range(0, len(parts), across)]
     deep = min(max(len(part.drawing.panels) for part in parts), _QUANTITIES)
-    size = (_CELL[0] * across, _CELL[1] * deep * len(blocks) + 0.5)
+    size = (max(_CELL[0] * across, _NARROWEST), _CELL[1] * deep * len(blocks) + 0.5)
     figure, grid = pyplot.subplots(deep * len(blocks), across, figsize=size, squeeze=False)
     names = list(dict.fromkeys(name for part in parts for series in part.drawing.panels.values() for name in series))
     colours = dict(zip(names, pyplot.get_cmap("tab10").colors * 2, strict=False))
@@ -73,11 +77,18 @@ def _panel(
     for name, points in series.items():
         at = sorted(points)
         axes.plot(at, [points[x] for x in at], marker="o", markersize=3, linewidth=1.2, label=name, color=colours[name])
-    axes.set_yscale("log" if all_positive(series) else "linear")
+    amounts = [amount for points in series.values() for amount in points.values()]
+    if all_positive(series) and max(amounts) >= _DECADE * min(amounts):
+        axes.set_yscale("log")
+    values = sorted({x for points in series.values() for x in points})
     if drawing.log_x:
         axes.set_xscale("log")
     if drawing.ticks is not None:
         axes.set_xticks(list(drawing.ticks), list(drawing.ticks.values()))
+    elif drawing.log_x or len(values) <= _TICKS:
+        shown = values[:: ceil(len(values) / _TICKS)]
+        axes.set_xticks(shown, [_short(x) for x in shown])
+        axes.set_xticks([], minor=True)
     for mark in part.marks:
         if mark.quantity in y:
             _mark(axes, mark)
@@ -87,6 +98,29 @@ def _panel(
     axes.grid(alpha=0.3)
     if first:
         axes.set_title(part.heading, fontsize=7, loc="left")
+
+
+def _short(x: float) -> str:
+    """1000000 → 1M"""
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if x >= unit:
+            return f"{x / unit:g}{letter}"
+    return f"{x:g}"
+
+
+def _merged(parts: Sequence[Part]) -> Sequence[Part]:
+    """Parts that have one value of x each as a single part."""
+    if len(parts) == 1 or any(
+        len(points) > 1 for p in parts for s in p.drawing.panels.values() for points in s.values()
+    ):
+        return parts
+    panels: dict[str, dict[str, dict[float, float]]] = {}
+    for part in parts:
+        for y, series in part.drawing.panels.items():
+            for name, points in series.items():
+                panels.setdefault(y, {}).setdefault(name, {}).update(points)
+    whole = replace(parts[0].drawing, panels=panels, log_x=True, title="")
+    return [Part(whole, [c for p in parts for c in p.claims], [m for p in parts for m in p.marks])]
 
 
 def _mark(axes: Any, mark: Mark) -> None:

@@ -34,7 +34,7 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
     "ibm04": (
         Figure("Figure 5", "Storage against the longest construct interval L.", ("fig5",), "fig5"),
         Figure(
-            "Figure 6", "Time of a search against the number of predicates n, for R = 5,000 and 250,000.", ("fig6-7",),
+            "Figure 6", "Time of a search against the number of predicates n, for R = 5,000 and 250,000.", ("fig6-7", "fig6-sizes"),
             "fig6|summary-search",
             "what the paper timed for the construct intervals is finding the lists, for IS-lists returning the matches.",
         ),
