@@ -20,7 +20,7 @@ from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.series import Series, Swept, growth, next_best
 from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.reproduce.sstd15_ablations import ablations
-from sim.reproduce.sstd15_baseline import baseline, fewer
+from sim.reproduce.sstd15_baseline import VARIED, baseline, fewer
 from sim.reproduce.sstd15_causes import (
     ALPHAS,
     EXAMINED,
@@ -65,7 +65,7 @@ def steps(sheet: Sheet) -> Steps:
 
 
 def _figure(sheet: Sheet, sweep: Sweep, base: Located) -> None:
-    few = baseline(sheet, base)
+    few = baseline(sheet, base, sweep.field) if sweep.field in VARIED else None
     report(sheet, base.distribution, sweep, measured(sheet, sweep, base), few, fewer(sheet))
 
 
@@ -190,8 +190,8 @@ def asks(indexes: Mapping[str, PlacedIndex], k: int) -> dict[str, Callable[[Any]
     return {name: ask(index) for name, index in indexes.items()}
 
 
-def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Mapping[str, Swept], small: int) -> None:
-    """The figure and its verdicts. `few`: by parameter, the R^t-tree's bounds on fewer subscriptions (`small`)."""
+def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept | None, small: int) -> None:
+    """The figure and its verdicts. `few`: the same with both bounds of the R^t-tree, on fewer subscriptions (`small`)."""
     figure = sweep.figure
     sheet.draw(f"{figure}-{d}", f"{sweep.x}, {d}", sweep.x, swept, ALPHAS if sweep.field == "alpha" else None)
     # The cost of finding explains verdicts; the document did not measure it.
@@ -208,16 +208,19 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Mapping[str, S
     def ahead(id: str, value: Callable[[Series], float], peers: Sequence[str] = _PEERS, *at: float) -> None:
         """A claim that the R^I-tree is faster than the fastest of these peers, at these values of x or over all."""
         by_8 = {f"{TIME}, {BY_8}": each(value, OURS)[TIME]} if len(peers) > 1 else {}
-        judge(id, each(value, OURS, RT) | by_8, partial(compared, swept, peers, at), _behind(few) if by_8 else "")
+        judge(
+            id, each(value, OURS, RT) | by_8, partial(compared, swept, peers, at), _behind(few) if few and by_8 else ""
+        )
 
-    def beside_few(id: str, field: str, value: Callable[[Series, str], float]) -> None:
+    def beside_few(id: str, value: Callable[[Series, str], float]) -> None:
         """A claim about the R^t-tree and the R^I-tree: on fewer subscriptions, and by Equation 8 on all."""
-        values = few[field].each(lambda s: value(s, SUMMED))
+        assert few is not None, figure
+        values = few.each(lambda s: value(s, SUMMED))
         values |= {
-            f"{TIME}, {BY_8}": few[field].each(lambda s: value(s, RT))[TIME],
+            f"{TIME}, {BY_8}": few.each(lambda s: value(s, RT))[TIME],
             f"{TIME}, {BY_8}, all subscriptions": each(lambda s: value(s, RT))[TIME],
         }
-        cause = Cause(*few[field].work(SUMMED, RT, RI))
+        cause = Cause(*few.work(SUMMED, RT, RI))
         judge(id, values, lambda: cause, "the R^t-tree by text and place summed", f"{small:,} subscriptions")
 
     def changes(id: str, value: Callable[[Series], float], names: Sequence[str], *ends: float) -> None:
@@ -225,8 +228,8 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Mapping[str, S
         judge(id, each(value, OURS), partial(changed, swept, names, ends), BY_8 if RT in names else "")
 
     if figure == "fig-7":
-        beside_few(f"fig-7-{d}", "cardinality", lambda s, rt: next_best({name: s[name] for name in (rt, RI)}, RI))
-        beside_few(f"fig-7-slower-{d}", "cardinality", lambda s, rt: min(growth(s, name) for name in (rt, RI)))
+        beside_few(f"fig-7-{d}", lambda s, rt: next_best({name: s[name] for name in (rt, RI)}, RI))
+        beside_few(f"fig-7-slower-{d}", lambda s, rt: min(growth(s, name) for name in (rt, RI)))
     elif figure in FACTORS:
         ahead(f"{figure}-{d}", lambda s: next_best(s, RI))
     if figure == "fig-5":
@@ -240,10 +243,10 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Mapping[str, S
         changes(f"fig-9-flat-{d}", lambda s: max(_swing(s, name) for name in s), _ALL)
         changes(f"fig-9-slower-{d}", lambda s: min(growth(s, name) for name in (RT, RI)), (RT, RI))
     if figure == "fig-10":
-        beside_few(f"fig-10-k-{d}", "k", lambda s, rt: max(growth(s, name) for name in (rt, RI)))
+        beside_few(f"fig-10-k-{d}", lambda s, rt: max(growth(s, name) for name in (rt, RI)))
         for label in (SCAN, TAS):
             ahead(f"fig-10-{label.lower()}-{d}", partial(_over, label, 9), (label,), 9)
-        beside_few(f"fig-10-{RT.lower()}-{d}", "k", lambda s, rt: _over(rt, 9, s))
+        beside_few(f"fig-10-{RT.lower()}-{d}", lambda s, rt: _over(rt, 9, s))
     if figure == "fig-11":
         ahead(f"fig-11-{d}", partial(_over_next, 0.5), _PEERS, 0.5)
         changes(f"fig-11-normal-{d}", partial(_over_uniform, 0.5), (RI,), 0.5, UNIFORM_ALPHA)
@@ -252,9 +255,9 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Mapping[str, S
             changes(f"fig-11-normal-{alpha:g}-{d}", partial(_over_uniform, alpha), (RI,), alpha, UNIFORM_ALPHA)
 
 
-def _behind(few: Mapping[str, Swept]) -> str:
-    """That the summed R^t-tree is not the next best, or where it is."""
-    ratios = [s[SUMMED][x] / s[TAS][x] for swept in few.values() for s in swept.by[TIME] for x in s[TAS]]
+def _behind(few: Swept) -> str:
+    """That the summed R^t-tree is not the next best."""
+    ratios = [series[SUMMED][x] / series[TAS][x] for series in few.by[TIME] for x in series[TAS]]
     return f"the R^t-tree, text and place summed, takes {min(ratios):.2g} to {max(ratios):.2g} times as long as TAS"
 
 

@@ -41,17 +41,13 @@ def fewer(sheet: Sheet) -> int:
     return sheet.sized(2_000, 50_000)
 
 
-def baseline(sheet: Sheet, base: Located) -> dict[str, Swept]:
-    """Parameter → time and operations of TAS, the R^t-tree with either bound and the R^I-tree, for the first seed."""
-    few = replace(base, subscriptions=fewer(sheet), events=WARM_UP + sheet.sized(20, 100))
-    return {field: _swept(sheet, few, field, values) for field, values in VARIED.items()}
-
-
-def _swept(sheet: Sheet, base: Located, field: str, values: tuple[float, ...]) -> Swept:
+def baseline(sheet: Sheet, base: Located, field: str) -> Swept:
+    """Time and operations of TAS, the R^t-tree with either bound and the R^I-tree, for the first seed."""
+    base = replace(base, subscriptions=fewer(sheet), events=WARM_UP + sheet.sized(20, 100))
     by: dict[str, list[dict[str, dict[float, float]]]] = {TIME: [], COUNTS: []}
     for seeds in by.values():
         seeds.append({})
-    for value in values:
+    for value in VARIED[field]:
         found = sheet.kept(
             f"baseline-{base.distribution}-{field}-{value:g}-{base.seed}", partial(_point, base, field, value)
         )
