@@ -191,7 +191,7 @@ def asks(indexes: Mapping[str, PlacedIndex], k: int) -> dict[str, Callable[[Any]
 
 
 def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept | None, small: int) -> None:
-    """The figure and its verdicts. `few`: the same with both bounds of the R^t-tree, on fewer subscriptions (`small`)."""
+    """The figure and its verdicts. `few`: both bounds of the R^t-tree, on fewer subscriptions (`small`)."""
     figure = sweep.figure
     sheet.draw(f"{figure}-{d}", f"{sweep.x}, {d}", sweep.x, swept, ALPHAS if sweep.field == "alpha" else None)
     # The cost of finding explains verdicts; the document did not measure it.

@@ -46,7 +46,7 @@ def claim(**changes: Any) -> Claim:
 
 def of(*claims: Claim) -> Ledger:
     made = {"vldb08": [Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)]}
-    steps = Constant("steps", "vldb08", "steps of a law", "a module", "100", "as the cells", "not swept")
+    steps = Constant("steps", "vldb08", "Figure 1", "steps of a law", "a module", "100", "as the cells", "not swept")
     return Ledger(made, list(claims), [steps], {"vldb08": "places of ours"})
 
 
@@ -74,7 +74,7 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         "coverlay reproduce vldb08",
     ):
         assert text in page
-        assert text in markdown(ledger)
+        assert text in markdown(ledger, {})
     for text in (
         "counts: 0.9× (does not hold)",
         "the opposite by counts",
@@ -82,15 +82,21 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         "machine busy: load 7.2",
     ):
         assert text in page
-    assert "| `fig-1` |" in markdown(ledger)
-    assert "holds, by time (load 7.2)" in markdown(ledger)
+    text = markdown(ledger, {})
+    assert "| `fig-1` |" in text
+    assert "holds, by time, measured on a busy machine: load 7.2" in text
+    for shown in (page, text):
+        assert "with steps = 7: 1×" in shown
+        assert "1.5 to 2.67× (our limit)" in shown
+        assert "places of ours" in shown
+        assert "as the cells" in shown, "constants that were not published"
 
 
 def test_what_no_document_claims_counts_neither_as_held_nor_as_failed(tmp_path: Path) -> None:
     asked = [claim(id="asked", kind=EXTENSION, **FAILED), claim(id="asked-too", kind=EXTENSION)]
     ledger = of(claim(), *asked, claim(id="undecided", kind=OPEN, constants=("steps",), **FAILED))
     assert counted(ledger.claims) == {**dict.fromkeys(COUNTED, 0), "holds": 1, EXTENSION: 2, OPEN: 1}
-    assert f"1 claims: 1 holds; beside them, 1 {OPEN}, 2 our extension." in markdown(ledger)
+    assert f"1 claims: 1 holds; beside them, 1 {OPEN}, 2 our extension." in markdown(ledger, {})
     assert "| `vldb08` | 1 | 1 | – | – | – | – | – | 1 | 2 |" in verdict_table(ledger)
     page = write_claims(ledger, tmp_path).read_text(encoding="utf-8")
     assert '<span class="verdict aside">our extension: does not hold</span>' in page
@@ -105,7 +111,7 @@ def test_what_was_not_recorded_is_not_shown_as_zero(tmp_path: Path) -> None:
     page = write_claims(Ledger({}, claims), tmp_path).read_text()
     assert "1 seed, date not recorded<" in page
     assert "3 seeds, 2026-11-17, 1.5 s<" in page
-    assert "1 seed: 1 claim, 3 seeds: 1 claim." in markdown(Ledger({}, claims))
+    assert "1 seed: 1 claim, 3 seeds: 1 claim." in markdown(Ledger({}, claims), {})
 
 
 def test_figures_are_inside_the_page(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def test_more_skew_concentrates_points_and_shortens_lengths() -> None:
         share.append(np.sort(np.bincount((points * 100).astype(int), minlength=100))[-10:].sum())
     assert share == sorted(share)
     mean = [zipf_lengths(rng, 20_000, 1, skew).mean() for skew in (0.0, 0.75, 2.0)]
+    assert zipf_lengths(rng, 20_000, 1, 2.0, steps=100_000).mean() < 0.1 * mean[2], "more steps, shorter lengths"
     assert mean == sorted(mean, reverse=True)
     assert mean[0] == pytest.approx(0.5, abs=0.02)
     same = [regional_points(np.random.default_rng(9), 50, 2).tolist() for _ in range(2)]

@@ -66,6 +66,7 @@ def test_a_ledger_that_does_not_follow_from_its_points_ends_in_status_1(
     page = ledger.SHIPPED.parent / ledger.PAGE
     (tmp_path / ledger.PAGE).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
     assert main(["reproduce", "ibm04", "--judge", "--ledger", str(tmp_path)]) == 1
+    assert (tmp_path / "figures" / "ibm04-figure-5.png").exists(), "drawn from the points"
     mended = read_ledger(tmp_path / LEDGER)
     assert ledger.unlike(shipped, mended.claims) == [], "the ledger is mended, other documents stay"
     assert len(mended.claims) == len(shipped.claims)

@@ -24,7 +24,7 @@ from analysis.report.claims import (
 )
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.reproduce import DOCUMENTS, ledger, measure, points, sheet, tables
+from sim.reproduce import DOCUMENTS, ledger, measure, page, points, sheet, tables
 from sim.reproduce.measure import Bout
 from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
 from sim.reproduce.series import Swept
@@ -71,6 +71,7 @@ def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
 
 def test_the_page_that_ships_is_written_from_the_ledger(tmp_path: Path) -> None:
     (tmp_path / ledger.PAGE).write_text((DOCS / ledger.PAGE).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / page.FOLDER).symlink_to(DOCS / page.FOLDER)
     ledger.ship(read_ledger(DOCS / LEDGER), tmp_path)
     for name in (ledger.PAGE, LEDGER):
         assert (tmp_path / name).read_text(encoding="utf-8") == (DOCS / name).read_text(encoding="utf-8"), name
@@ -392,6 +393,12 @@ def test_data_sets_begin_where_they_are_asked_to_and_the_command_and_the_points_
     assert points.Points(points.points_file(tmp_path / "vldb08", quick=False)).names() == {"p", "p-7", "p-8", "p-9"}
 
 
+def test_other_values_of_a_constant_are_judged_by_each_way_of_measuring(made_up: Sheet) -> None:
+    claim = made_up.judge("cheaper", [2.0], WHY, size="n = 1", swept={"7 steps": {TIME: [1.1], COUNTS: [1.1]}})
+    found = {value: (reading.ours, reading.verdict) for value, reading in claim.swept.items()}
+    assert found == {"7 steps, time": ("1.1×", FAILS), "7 steps, counts": ("1.1×", HOLDS)}, "noise is that of times"
+
+
 def test_a_sheet_that_only_judges_measures_and_draws_nothing(tmp_path: Path, made_up: Sheet) -> None:
     made_up.kept("p", lambda: 1)
     points.ship_points("vldb08", made_up.out, tmp_path / "docs")
@@ -404,6 +411,47 @@ def test_a_sheet_that_only_judges_measures_and_draws_nothing(tmp_path: Path, mad
     judging.table("table", [{"a": 1}])
     judging.plot("plot", {"a": {"b": {1.0: 1.0}}}, title="", x="")
     assert list(judging.out.iterdir()) == []
+
+
+def test_a_share_of_the_subscriptions_is_recorded_and_the_largest_whole_one_is_judged(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Two:
+        """Two figures: the first has all its points with a hundredth and a tenth, the second with a hundredth only."""
+
+        @staticmethod
+        def steps(sheet: Sheet) -> Steps:
+            n = sheet.many(10, 1000)
+            size = f"n = {n:,}"
+
+            def first() -> None:
+                sheet.judge("cheaper", [sheet.kept(f"p-{s}", lambda: float(n)) for s in sheet.seeds], WHY, size=size)
+
+            def second() -> None:
+                sheet.judge("right", [sheet.kept(f"q-{s}", lambda: 1.0) for s in sheet.seeds], WHY, size=size)
+
+            return {"fig-1": first, "fig-2": second}
+
+    monkeypatch.setattr(ledger, "declared", lambda document: TOLD)
+    monkeypatch.setattr(ledger, "import_module", lambda name: Two)
+
+    def run(share: str, figures: str, document: str = "vldb08") -> int:
+        more = ["--seeds", "2", "--resume", "--figures", figures, "--out", str(tmp_path)]
+        return main(["reproduce", document, "--share", share, *more])
+
+    assert [run("0.01", "fig-1,fig-2"), run("0.1", "fig-1")] == [0, 0]
+    file = points.points_file(tmp_path / "vldb08", quick=False)
+    assert points.shares(file) == [0.1, 0.01]
+    assert points.Points(file).names() >= {"p-1 at 0.1", "p-2 at 0.01", "q-1 at 0.01"}
+    assert ledger.collected(tmp_path, ["vldb08"]).made["vldb08"][-1].command.endswith("--share 0.1 --figures fig-1")
+    points.ship_points("vldb08", tmp_path / "vldb08", tmp_path / "docs")
+    found = ledger.judged("vldb08", tmp_path / "docs", tmp_path / "judged")
+    assert [(c.id, c.size, c.seeds) for c in found.claims if c.verdict != NOT_RUN] == [
+        ("cheaper", "n = 100", 2),
+        ("right", "n = 10", 2),
+    ]
+    assert [(t.step, t.share, t.seeds, t.points) for t in found.taken] == [("fig-1", 0.1, 2, 2), ("fig-2", 0.01, 2, 2)]
+    assert [run("0", "fig-1"), run("0.1", "fig-1", "ibm04")] == [2, 2]
 
 
 def test_what_is_worked_out_at_once_has_a_date_and_neither_load_nor_seconds(made_up: Sheet) -> None:

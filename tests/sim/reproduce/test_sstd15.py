@@ -7,14 +7,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from analysis.report.claims import FAILS, MORE
+from analysis.report.claims import FAILS, HOLDS, MORE
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Sheet, Swept
-from sim.reproduce.sstd15 import SWEEPS, report
-from sim.reproduce.sstd15_ablations import VARIANTS, grouped
-from sim.reproduce.sstd15_causes import EXAMINED, FINDING, RI, RT, SCAN, TAS, changed, compared
+from sim.reproduce.sstd15 import BY_8, SWEEPS, report
+from sim.reproduce.sstd15_ablations import VARIANTS, grouped, summed_beside
+from sim.reproduce.sstd15_baseline import VARIED
+from sim.reproduce.sstd15_causes import EXAMINED, FINDING, RI, RT, SCAN, SUMMED, TAS, changed, compared
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import build
+from topk.places.ri_tree import RITreePaper
+from topk.places.rt_tree import RTTreePaper
 
 
 def test_equal_points_of_different_figures_are_measured_once():
@@ -55,15 +58,50 @@ def test_verdicts_follow_the_measurements(tmp_path, monkeypatch, distribution, s
         series = {**others, RI: {x: 100.0 / speed for x in xs}}
         same = [others | {RI: others[TAS]}] * 3
         swept = Swept({TIME: [series] * 3, COUNTS: same, EXAMINED: same, FINDING: same})
-        report(sheet, distribution, sweep, swept)
+        few = Swept({basis: [s | {SUMMED: s[RT]} for s in swept.by[basis]] for basis in (TIME, COUNTS)})
+        report(sheet, distribution, sweep, swept, few if sweep.field in VARIED else None, 100)
     factors = [claim for claim in sheet.claims if claim.published.endswith("×")]
     assert len(factors) == 5 + 3 + 1
     assert {claim.verdict for claim in factors} == {expected}
-    assert all((claim.disagrees == [COUNTS, EXAMINED]) == (expected == MORE) for claim in factors), (
-        "counts show no difference"
-    )
+    assert all((COUNTS in claim.disagrees) == (expected == MORE) for claim in factors), "counts show no difference"
     assert drawn == [f"{sweep.figure}-{distribution}" for sweep in SWEEPS]
     assert (tmp_path / f"fig-11-{distribution}.png").exists()
+
+
+def test_the_paper_has_the_summed_bound_and_equation_8_is_shown_beside_it(tmp_path):
+    """The R^t-tree by Equation 8 is the fastest of all here, and decides nothing."""
+    sheet = Sheet("sstd15", tmp_path, lambda _: None, only_judge=True)
+    sheet.size = "none"
+    xs = (0.1, 0.5, 0.9, 1.2)
+    amounts = {SCAN: 900.0, TAS: 200.0, RT: 10.0, RI: 20.0}
+    swept = Swept(
+        {basis: [{n: dict.fromkeys(xs, a) for n, a in amounts.items()}] for basis in (TIME, COUNTS, EXAMINED, FINDING)}
+    )
+    few = Swept(
+        {basis: [{n: dict.fromkeys(xs, a) for n, a in {**amounts, SUMMED: 400.0}.items()}] for basis in (TIME, COUNTS)}
+    )
+    (fig_11,) = (sweep for sweep in SWEEPS if sweep.figure == "fig-11")
+    report(sheet, "uniform", fig_11, swept, few, 100)
+    found = {claim.id: claim for claim in sheet.claims}["fig-11-0.9-uniform"]
+    assert (found.verdict, found.ours.split(";")[0]) == (HOLDS, "10×"), "TAS is the next best"
+    beside = found.beside[f"{TIME}, {BY_8}"]
+    assert (beside.verdict, beside.ours) == (FAILS, "0.5×")
+    assert "takes 2 to 2 times as long as TAS" in found.ours
+    (fig_7,) = (sweep for sweep in SWEEPS if sweep.figure == "fig-7")
+    report(sheet, "uniform", fig_7, swept, few, 100)
+    found = {claim.id: claim for claim in sheet.claims}["fig-7-uniform"]
+    assert (found.verdict, found.size) == (MORE, "100 subscriptions")
+
+
+def test_the_weaker_bound_never_does_less_and_both_give_the_right_answers(tmp_path):
+    p = Located(subscriptions=2_000, events=20, dimensions=60, event_size=6)
+    workload = located_workload(p)
+    tree = RITreePaper(workload.catalogue)
+    tight, summed, scan = RTTreePaper.beside(tree), summed_beside(tree), build("scan", workload.catalogue)
+    for event in workload.events:
+        right = scan.top(event.event, event.place, 5)
+        assert tight.top(event.event, event.place, 5) == summed.top(event.event, event.place, 5) == right
+    assert summed.stats.entries > tight.stats.entries
 
 
 def test_a_reason_names_what_was_counted():

@@ -7,7 +7,7 @@ import pytest
 
 import topk
 from coverlay import CoverlayError
-from sim.workloads.begen import Begen, begen, dblp_like, unmatched
+from sim.workloads.begen import Begen, begen, dblp_like, fewest_topical, unmatched
 from sim.workloads.located import Located, located_workload
 
 
@@ -95,3 +95,27 @@ def test_what_the_generators_refuse():
         begen(Begen(subscription_size=20, event_size=10))
     with pytest.raises(CoverlayError, match="kind"):
         dblp_like("books", 10, 1)
+
+
+def test_the_share_of_near_misses_is_a_parameter_and_the_share_of_matches_stays():
+    """With the fewest topical expressions, all of a topic and variant match: none misses by a predicate or two."""
+    p = Begen(subscriptions=50_000, events=64, match_probability=0.01)
+
+    def held(topical):
+        workload = begen(p, topical=topical)
+        c, found = workload.catalogue, np.zeros(3)
+        for event in workload.events:
+            values = np.full(p.dimensions, np.nan)
+            values[event.attributes] = event.lo
+            hits = (c.lo <= values[c.attributes]) & (values[c.attributes] <= c.hi)
+            missing = np.diff(c.offsets) - np.add.reduceat(hits, c.offsets[:-1])
+            found += [(missing == misses).mean() for misses in range(3)]
+        return found / len(workload.events)
+
+    usual, least = held(None), held(fewest_topical(p))
+    assert 0.005 < least[0] < 0.02, "as many match"
+    assert 0.005 < usual[0] < 0.02
+    assert usual[1] + usual[2] > 0.5 * usual[0], "near misses"
+    assert least[1] + least[2] < 0.1 * least[0], "none"
+    with pytest.raises(CoverlayError, match=r"topical 0\.001 must be from"):
+        begen(p, topical=0.001)

@@ -1,0 +1,112 @@
+"""The page that explains the ledger: a section per figure, its picture, and what is not published."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.report.claims import OPEN, Figure, Ledger, Reading, read_ledger
+from analysis.report.claims_page import changes_of, markdown, of_figures, picture_name
+from sim.reproduce import DOCUMENTS, ledger, page
+from sim.reproduce.pictures import Drawing
+from sim.reproduce.small_multiples import Part, _merged, small_multiples
+from sim.reproduce.tables import CONSTANTS, declared
+from sim.reproduce.tables.figures import AT, DRAWINGS, FIGURES, MARKS, Mark, X, Y
+
+DOCS = ledger.SHIPPED.parent
+_MOST = 5_000_000  # bytes of all pictures
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_claim_is_under_one_figure_that_a_command_measures(document: str) -> None:
+    for id in declared(document):
+        assert len([f.name for f in FIGURES[document] if re.match(f.claims, id)]) == 1, id
+    assert all(figure.steps for figure in FIGURES[document])
+    names = {figure.name for figure in FIGURES[document]}
+    assert set(DRAWINGS.get(document, ())) <= names
+
+
+def test_every_figure_that_is_drawn_ships_with_its_picture_and_the_page_shows_it() -> None:
+    text = (DOCS / ledger.PAGE).read_text(encoding="utf-8")
+    there = page.there(DOCS / page.FOLDER)
+    for name in there:
+        assert f"(figures/{name})" in text
+    for document, drawn in DRAWINGS.items():
+        for figure in FIGURES[document]:
+            if figure.name in drawn:
+                stem = picture_name(document, figure).removesuffix(".png")
+                assert [name for name in there if name.startswith(stem)], f"{stem}: --judge --ledger docs draws it"
+    assert sum((DOCS / page.FOLDER / name).stat().st_size for name in there) < _MOST
+
+
+def test_the_page_has_every_figure_every_constant_and_every_substitution() -> None:
+    shipped = read_ledger(ledger.SHIPPED)
+    text = (DOCS / ledger.PAGE).read_text(encoding="utf-8")
+    for document, claims in shipped.documents().items():
+        for figure, _ in of_figures(claims, FIGURES[document]):
+            assert f"### {document} {figure.name}\n" in text
+            assert f"coverlay reproduce {document} --figures {','.join(figure.steps)}`" in text
+    for constant in CONSTANTS:
+        assert f"| `{constant.name}` |" in text
+        assert constant.figure
+    for said in shipped.substitutions.values():
+        assert said in text
+
+
+def test_an_open_claim_shows_its_range_and_no_verdict() -> None:
+    (claim,) = (c for c in read_ledger(ledger.SHIPPED).claims if c.id == "clusters-k-ind")
+    assert claim.kind == OPEN
+    assert claim.finding == f"{OPEN}: not decidable without near-misses, attribute-skew"
+    assert len(claim.swept) >= 4
+    found = Ledger({}, [claim], [c for c in CONSTANTS if c.name == "near-misses"])
+    text = markdown(found, {"icde12": [Figure("Figure 7", "Clusters.", ("clusters",), "clusters")]})
+    assert "does not hold" not in text.split("### icde12 Figure 7")[1]
+    assert all(reading.ours in changes_of(found, found.constants[0]) for reading in claim.swept.values())
+
+
+def test_a_picture_has_the_published_numbers_in_it(tmp_path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    (claim,) = (c for c in read_ledger(ledger.SHIPPED).claims if c.id == "fig-11-zipf")
+    panels = {"ms": {"a": {1.0: 1.0, 1000.0: 50.0}}}
+    marks = [
+        Mark(X, (10.0,), "at ten"),
+        Mark(Y, (5.0,), "five"),
+        Mark(AT, (10.0, 5.0), "both"),
+        Mark(Y, (7.0,), "no", "MB"),
+    ]
+    part = Part(Drawing("title", "n", panels, log_x=True), [claim], marks)
+    assert part.heading.splitlines()[1].startswith("fig-11-zipf: 133× published, ")
+    shown: list[str] = []
+    close = pyplot.close
+    pyplot.close = lambda figure: (
+        shown.extend(t.get_text() for axes in figure.axes for t in axes.texts) or close(figure)
+    )
+    try:
+        small_multiples([part], tmp_path / "a.png")
+    finally:
+        pyplot.close = close
+    assert shown == ["at ten", "five", "both"]
+    assert (tmp_path / "a.png").exists()
+
+
+def test_points_of_one_x_each_are_one_curve() -> None:
+    parts = [Part(Drawing("t", "p", {"ms": {"a": {x: x}}})) for x in (1.0, 2.0)]
+    (one,) = _merged(parts)
+    assert one.drawing.panels == {"ms": {"a": {1.0: 1.0, 2.0: 2.0}}}
+
+
+def test_marks_belong_to_drawings_of_their_document() -> None:
+    for document, marks in MARKS.items():
+        assert all(any(re.match(wanted, name) for wanted in DRAWINGS[document].values()) for name in marks)
+
+
+def test_a_reading_of_another_constant_is_by_its_own_way_of_measuring() -> None:
+    (claim,) = (c for c in read_ledger(ledger.SHIPPED).claims if c.id == "clusters-k-ind")
+    assert all(isinstance(reading, Reading) for reading in claim.swept.values())
+    assert {value.rsplit(", ", 1)[1] for value in claim.swept} == {"time", "counts"}
