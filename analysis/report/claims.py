@@ -217,7 +217,7 @@ def read_ledger(path: Path) -> Ledger:
         found = json.loads(path.read_text(encoding="utf-8"))
         made = {document: [Made(**run) for run in runs] for document, runs in found["made"].items()}
         constants = [Constant(**{"figure": "", **row}) for row in found.get("constants", ())]
-        taken = [Taken(**row) for row in found.get("taken", ())]
+        taken = tuple(Taken(**row) for row in found.get("taken", ()))
         claims = [_claim(row) for row in found["claims"]]
         return Ledger(made, claims, constants, found.get("substitutions", {}), taken)
     except OSError as error:

@@ -29,7 +29,10 @@ def steps(sheet: Sheet) -> Steps:
     return {
         "examples": partial(examples, sheet),
         "bounds": partial(icdcs07_bounds.run, sheet),
-        "worth": partial(icdcs07_worth.run, sheet),
+        "covers": partial(icdcs07_worth.covers, sheet),
+        "network": partial(icdcs07_worth.network, sheet),
+        "searches": partial(icdcs07_worth.searches, sheet),
+        "questions": partial(icdcs07_worth.questions, sheet),
     }
 
 

@@ -25,14 +25,17 @@ from sim.workloads.boxes import WORKLOADS, split_queries
 _ENOUGH = 20  # covered checks that a case needs to say something about recall
 
 
-def run(sheet: Sheet) -> None:
+def covers(sheet: Sheet) -> None:
+    """Covers that approximation finds."""
     studied = [recall_study(sheet, seed) for seed in sheet.seeds]
     sheet.table("recall", [asdict(row) | {"recall": row.recall} for row in studied[0]])
     picture = figures.recalls(studied[0], sheet.out)
     _found(sheet, studied, picture)
     _kd_trees(sheet, studied, picture)
-    _network(sheet)
-    _time(sheet)
+
+
+def questions(sheet: Sheet) -> None:
+    """What the slides leave open or name as related: strings, and covering by several."""
     sheet.progress("strings and unions")
     _strings(sheet)
     _unions(sheet)
@@ -106,7 +109,7 @@ _CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def _network(sheet: Sheet) -> None:
+def network(sheet: Sheet) -> None:
     brokers, subscriptions, events = sheet.sized(20, 50), sheet.many(1000, 20_000), sheet.sized(100, 300)
 
     def counts(seed: int, case: dict[str, Any]) -> dict[str, float]:
@@ -209,7 +212,8 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
     )
 
 
-def _time(sheet: Sheet) -> None:
+def searches(sheet: Sheet) -> None:
+    """Approximate against exact search, at work."""
     n, checks = sheet.many(10_000, 100_000), sheet.many(100, 1000)
     exact, near = "exact", "ε = 5 %"
     curve: Methods = {

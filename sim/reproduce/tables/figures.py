@@ -59,8 +59,8 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
             "upper|independent|lower|key-pattern|face|better|aspect|substantially-faster-counts",
         ),
         Figure(
-            "Worth", "What covering saves in a network, what approximation keeps of it, and open questions.", ("worth",),
-            "benefit|works|safety|substantially|many|open|union",
+            "Worth", "What covering saves in a network, what approximation keeps of it, and open questions.",
+            ("covers", "network", "searches", "questions"), "benefit|works|safety|substantially|many|open|union",
         ),
     ),
     "icde12": (
