@@ -31,7 +31,7 @@ def draw(document: str, claims: list[Claim], drawn: dict[str, Drawing], out: Pat
             if re.match(wanted, name)
         ]
         if parts:
-            small_multiples(parts, file)
+            small_multiples(sorted(parts, key=lambda part: not part.claims), file)
         for number, own in enumerate(sorted(p for p in out.glob("*.png") if re.match(wanted, p.stem)), 1):
             shutil.copyfile(own, file.with_stem(f"{file.stem}-{number}"))
 

@@ -109,11 +109,11 @@ class Sheet(Pictures):
 
     # ---- measuring --------------------------------------------------------------------------------------
 
-    def kept(self, name: str, measure: Callable[[], Any], *, timed: bool = True) -> Any:
+    def kept(self, name: str, measure: Callable[[], Any], *, timed: bool = True, aside: bool = False) -> Any:
         """What was measured under this name; measured now, unless the run that is being resumed has done so.
 
         The value must be one that JSON can hold. Load and date are kept with it. Not `timed`: it holds no times, so
-        neither the machine nor its load matters.
+        neither the machine nor its load matters. `aside`: no verdict rests on it, so its load says nothing about any.
         """
         name = point_name(name, self._share)
         point = self._kept.get(name)
@@ -136,7 +136,8 @@ class Sheet(Pictures):
             self._old.discard(name)
         if self._judged:
             self._points, self._judged = [], False
-        self._points.append(point)
+        if not aside:
+            self._points.append(point)
         self._used[name] = point
         return point["value"]
 
@@ -161,7 +162,9 @@ class Sheet(Pictures):
         overheads: dict[str, list[float]] = {}
         for number, seed in enumerate(only or self.seeds):
             for value, make in points:
-                found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed, self._share))
+                found = self.kept(
+                    f"{figure}-{value:g}-{seed}", partial(_measured, make, seed, self._share), aside=bool(only)
+                )
                 for name, seconds in found["overhead"].items():
                     overheads.setdefault(name, []).append(1e6 * seconds)
                 amounts = {TIME: net(found)} | ({COUNTS: found[COUNTS]} if COUNTS in found else {})

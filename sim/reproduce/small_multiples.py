@@ -94,7 +94,7 @@ def _panel(
             _mark(axes, mark)
     axes.set_xlabel(drawing.x, fontsize=7)
     axes.set_ylabel(y, fontsize=7)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(which="both", labelsize=7)
     axes.grid(alpha=0.3)
     if first:
         axes.set_title(part.heading, fontsize=7, loc="left")
@@ -124,15 +124,17 @@ def _merged(parts: Sequence[Part]) -> Sequence[Part]:
 
 
 def _mark(axes: Any, mark: Mark) -> None:
+    legible = {"fontsize": 6.5, "bbox": {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}}
     if mark.kind == AT:
         axes.plot(*mark.place, marker="o", markersize=9, markerfacecolor="none", color=_PUBLISHED, linestyle="")
-        axes.annotate(mark.label, mark.place, (6, 4), textcoords="offset points", fontsize=6.5)
+        axes.annotate(mark.label, mark.place, (6, 4), textcoords="offset points", **legible)
     elif mark.kind == X:
         axes.axvline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
-        axes.annotate(mark.label, (mark.place[0], 0.02), xycoords=("data", "axes fraction"), fontsize=6.5, rotation=90)
+        at = (mark.place[0], 0.02)
+        axes.annotate(mark.label, at, xycoords=("data", "axes fraction"), rotation=90, ha="right", **legible)
     else:
         axes.axhline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
-        axes.annotate(mark.label, (0.02, mark.place[0]), xycoords=("axes fraction", "data"), fontsize=6.5, va="bottom")
+        axes.annotate(mark.label, (0.02, mark.place[0]), xycoords=("axes fraction", "data"), va="top", **legible)
 
 
 def _legend(grid: Any, names: Sequence[str]) -> tuple[list[Any], list[str]]:

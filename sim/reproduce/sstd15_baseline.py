@@ -55,7 +55,9 @@ def baseline(sheet: Sheet, base: Located, field: str) -> Swept:
             for method, amount in amounts.items():
                 by[basis][-1].setdefault(method, {})[value] = 1e3 * amount if basis == TIME else amount
     swept = Swept(by)
-    sheet.draw(f"baseline-{base.distribution}-{field}", f"both bounds, {base.distribution}", field, swept)
+    title = f"{field.replace('_', ' ')}, {base.distribution}, {base.subscriptions:,} subscriptions"
+    named = {value: f"{value:g}" if value else "U(0, 1)" for value in VARIED[field]} if field == "alpha" else None
+    sheet.draw(f"baseline-{base.distribution}-{field}", title, field, swept, named)
     return swept
 
 

@@ -222,6 +222,6 @@ def _other_steps(sheet: Sheet, n: int, events: int, skews: tuple[float, ...]) ->
             (skew, lambda seed, skew=skew, steps=steps: _relaxed(n, 4, events, skew, NAMES, seed, steps))
             for skew in skews
         ]
-        title = f"Figure 9 with {steps:,} steps of half-lengths: 4 dimensions, n = {n:,}"
+        title = f"{steps:,} steps of half-lengths, n = {n:,}"
         found[f"{steps:,} steps"] = sheet.sweep(f"figure9-steps-{steps}", title, "skew_length", points)
     return found
