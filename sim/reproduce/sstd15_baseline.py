@@ -48,9 +48,8 @@ def baseline(sheet: Sheet, base: Located, field: str) -> Swept:
     for seeds in by.values():
         seeds.append({})
     for value in VARIED[field]:
-        found = sheet.kept(
-            f"baseline-{base.distribution}-{field}-{value:g}-{base.seed}", partial(_point, base, field, value)
-        )
+        name = f"baseline-{base.distribution}-{field}-{value:g}-{base.seed}"
+        found = sheet.kept(name, partial(_point, base, field, value), aside=field == "alpha")
         for basis, amounts in ((TIME, net(found)), (COUNTS, found[COUNTS])):
             for method, amount in amounts.items():
                 by[basis][-1].setdefault(method, {})[value] = 1e3 * amount if basis == TIME else amount
