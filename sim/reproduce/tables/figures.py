@@ -61,7 +61,7 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
         ),
         Figure(
             "Worth", "What covering saves in a network, what approximation keeps of it, and open questions.",
-            ("covers", "network", "searches", "questions"), "benefit|works|safety|substantially|many|open|union",
+            ("covers", "network", "searches", "questions"), "benefit|works|safety|substantially-faster-(curve|exact)|many|open|union",
         ),
     ),
     "icde12": (
