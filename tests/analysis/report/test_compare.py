@@ -12,6 +12,7 @@ import pytest
 from analysis.report.compare import Comparison, compare_by, compare_results
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
+from tests.analysis import handmade
 from tests.analysis.report.test_effects import STATE, STRATEGY, point, summary_of
 
 
@@ -88,6 +89,16 @@ def test_the_values_of_one_key_are_compared_within_one_folder() -> None:
     assert {ends[:2] for ends in verdicts(found, "entries").values()} == {(20.0, 24.0), (40.0, 48.0)}
     with pytest.raises(CoverlayError, match=r"unknown swept key 'routing\.mode'"):
         compare_by(summary, "routing.mode")
+
+
+def test_a_case_that_does_not_set_the_key_has_the_value_of_the_experiment(tmp_path: Path) -> None:
+    """Its traces tell which; without them it is named as not set."""
+    runs = {(point(**given), 1): {"entries": 20.0} for given in ({}, {"covering__method": "scan"})}
+    summary = replace(summary_of(runs), out=tmp_path)
+    assert set(compare_by(summary, "covering.method", ["entries"]).names) == {"not set", "scan"}
+    run = summary.runs.loc[summary.runs["point"] == point(), "run"].iloc[0]
+    handmade.write(tmp_path, run, {"covering.method": "kdtree"})
+    assert set(compare_by(summary, "covering.method", ["entries"]).names) == {"kdtree", "scan"}
 
 
 def test_one_result_is_nothing_to_compare() -> None:
