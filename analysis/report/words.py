@@ -138,7 +138,7 @@ def in_words(effects: Effects, effect: Effect) -> str:
         ends = f"stays {base}" if stays else f"{base} → {value}{f' ({change})' if change else ''}"
         return f"{ends}{_between(effects, effect)}"
     parts = effect.ordered()
-    texts = [_short_change(part, metric) for part in parts]
+    texts = _short_changes(parts, metric)
     if len(set(texts)) == 1:
         others = " and ".join(other.title for other in effects.factors if other is not effect.factor)
         return f"{texts[0]} whatever the {others}{_between(effects, effect)}"
@@ -166,7 +166,15 @@ def change_text(part: Paired, metric: str) -> str:
     return f"{_signed(100 * part.change)} %" + (f" ± {100 * half / abs(part.base):.1f}" if half else "")
 
 
-_NOTHING = "0.0 % ± 0.0"
+def _short_changes(parts: Sequence[Paired], metric: str) -> list[str]:
+    """Alike: all as times if one is and all are increases."""
+    texts = [_short_change(part, metric) for part in parts]
+    if any(text.endswith(_TIMES) for text in texts) and all(0 < part.base < part.value for part in parts):
+        return [f"{number_text(part.value / part.base, '')}{_TIMES}" for part in parts]
+    return texts
+
+
+_NOTHING, _TIMES = "0.0 % ± 0.0", " times"
 
 
 def _short_change(part: Paired, metric: str) -> str:
@@ -298,5 +306,5 @@ def cards(effects: Effects, metrics: Sequence[str], most: int = 3) -> list[dict[
 
 
 def _figure(effect: Effect) -> str:
-    texts = list(dict.fromkeys(_short_change(part, effect.metric) for part in effect.ordered()))
+    texts = list(dict.fromkeys(_short_changes(effect.ordered(), effect.metric)))
     return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"

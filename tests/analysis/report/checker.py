@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.report.effects import Best, Effect
 from analysis.report.words import Sentence, with_unit
+from analysis.spark.metrics import CATALOGUE
 
 # Student's t, two-sided 95 %, by degrees of freedom; from a printed table.
 T = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706}
@@ -120,15 +121,24 @@ def verdict(both: list[tuple[float, float]]) -> str:
 def clauses(pairs: list[list[tuple[float, float]]], metric: str) -> list[str]:
     """Texts one of which must be in a sentence about these pairs."""
     if len(pairs) == 1:
-        a, b = (with_unit(fmean(values), metric) for values in zip(*pairs[0], strict=True))
+        a, b = (with_unit(mean, metric) for mean in means(pairs[0]))
         return [f"{a} → {b}", *([f"stays {a}"] if a == b else [])]
-    return [change(both, metric) for both in pairs]
+    changes = [change(both, metric) for both in pairs]
+    return ["times"] if "times" in changes and all(0 < a < b for both in pairs for a, b in [means(both)]) else changes
+
+
+def means(both: list[tuple[float, float]]) -> tuple[float, float]:
+    a, b = (fmean(values) for values in zip(*both, strict=True))
+    return a, b
 
 
 def change(both: list[tuple[float, float]], metric: str) -> str:
     if verdict(both) == "equal":
         return "equal"
-    a, b = (fmean(values) for values in zip(*both, strict=True))
+    a, b = means(both)
+    if CATALOGUE[metric].unit == "share":
+        points = round(abs(100 * (b - a)), 1)
+        return f"{'+' if b > a else '−'}{points:.1f} points" if points else "0.0 points"
     if a == 0:
         return f"{with_unit(a, metric)} → {with_unit(b, metric)}"
     if a > 0 and b / a >= 3:
