@@ -69,12 +69,18 @@ class Factor:
         return [float(value) for value in values] if len(self.keys) == 1 and is_number else []
 
 
-def factors_of(summary: Summary) -> list[Factor]:
-    """The factors with more than one level, routing first, then those with most levels."""
+def factors_of(summary: Summary, apart: Sequence[str] = ()) -> list[Factor]:
+    """The factors with more than one level, routing first, then those with most levels.
+
+    Keys in `apart` are factors of their own although not every combination was run: a search tries its own rates in
+    each setting.
+    """
     points = {point: _values(point) for point in summary.order}
     keys = [key for key in dict.fromkeys(key for of in points.values() for key in of) if key not in ABOUT_NOTHING]
     varied = [key for key in keys if len({json.dumps(of.get(key)) for of in points.values()}) > 1]
-    found = [_factor(summary, tuple(group), points) for group in _together(varied, list(points.values()))]
+    together = _together([key for key in varied if key not in apart], list(points.values()))
+    groups = [*together, *([key] for key in varied if key in apart)]
+    found = [_factor(summary, tuple(group), points) for group in groups]
     routing_first = sorted(found, key=lambda f: (not f.keys[0].startswith(("routing.", "covering.")), -len(f.levels)))
     return routing_first
 

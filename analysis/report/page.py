@@ -22,10 +22,11 @@ from markupsafe import Markup
 
 from analysis.report import plots, shown_settings
 from analysis.report.advisor import advise
-from analysis.report.answer import Answer, answer
+from analysis.report.answer import RATE, Answer, answer
 from analysis.report.assets import asset
 from analysis.report.costs import read_slides
 from analysis.report.effects import Effects
+from analysis.report.factors import factors_of
 from analysis.report.facts import facts, made
 from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of, worst
 from analysis.report.overlay_data import overlays
@@ -94,8 +95,8 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "question": question,
         "facts": facts(summary),
         "made": made(summary),
-        # The effects on many workloads together describe none of them.
-        "cards": [*([] if cases else cards(effects, answered.metrics)), truth_card(summary)],
+        # The effects on many workloads together describe none of them, and a search for a rate has its own sentences.
+        "cards": [*([] if cases or told.held is not None else cards(effects, answered.metrics)), truth_card(summary)],
         "answer": [_unbroken(str(sentence)) for sentence in answered.sentences],
         "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": data["answer"],
@@ -154,7 +155,8 @@ class Begun:
 def begin(summary: Summary, asked: Asked | None = None) -> Begun:
     asked = asked or Asked()
     toml, experiment = _experiment(summary.out)
-    effects, told = Effects(summary), read_told(summary.out)
+    told = read_told(summary.out)
+    effects = Effects(summary, factors_of(summary, apart=() if told.held is None else (RATE,)))
     cases = study(summary, asked.thresholds, asked.profiles)
     return Begun(effects, told, cases, answer(effects, told, cases, experiment.get("asks", ())), toml, experiment)
 

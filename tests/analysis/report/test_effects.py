@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sim
-from analysis.report.answer import asked
+from analysis.report.answer import RATE, asked
 from analysis.report.effects import CHANCE, DIFFERS, EQUAL, UNSURE, Effects, baselines
+from analysis.report.factors import factors_of
 from analysis.report.page import begin
 from analysis.report.summary import Summary
 from analysis.report.table import alike, answering
@@ -261,6 +262,15 @@ def test_cases_are_one_factor_and_a_level_is_compared_with_the_nearest() -> None
         "exact covering, mode active": "exact covering",
         "covering, ε = 0.1 of the volume": "exact covering",
     }
+
+
+def test_the_rates_that_a_search_tries_in_each_setting_are_a_factor_of_their_own() -> None:
+    tried = {"simple": (1.0, 2.0), "covering": (1.0, 2.1)}
+    points = [point(routing__strategy=name, arrivals__publish_rate=rate) for name, of in tried.items() for rate in of]
+    summary = summary_of({(one, seed): {"latency_p99": 5.0} for one in points for seed in (1, 2)})
+    assert [factor.keys for factor in factors_of(summary)] == [(RATE, STRATEGY)]
+    assert [factor.keys for factor in factors_of(summary, apart=(RATE,))] == [(STRATEGY,), (RATE,)]
+    assert factors_of(summary, apart=(RATE,))[1].numbers == [1.0, 2.0, 2.1]
 
 
 def test_what_is_swept_or_happened_is_asked_about_and_what_an_experiment_asks_wins() -> None:
