@@ -130,7 +130,7 @@ class EmulatedIndex(GreedyBits, PackedPoints):
     >>> index = EmulatedIndex((0, 100), epsilon=0.1, bits=4)
     >>> index.add(1, (0, 90))
     >>> index.find_cover((10, 20)), index.stats.cubes
-    (1, 2)
+    (1, 1)
     """
 
     name = "zorder-emulated"
