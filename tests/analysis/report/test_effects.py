@@ -307,6 +307,8 @@ SHIPPED = sorted({*shipped()} - {"epsilon", "epsilon-full", "scale", "ranked-sca
 def test_every_sentence_of_a_shipped_experiment_is_in_its_results(name: str, tmp_path: Path) -> None:
     """At a small size; every metric that the experiment asks about is in a sentence of every factor, if it is known."""
     small = {"overlay.brokers": 10, "workload.subscriptions": 60, "workload.events": 20, "seeds": [1, 2]}
+    if "overlay.file" in shipped()[name].read_text(encoding="utf-8"):
+        del small["overlay.brokers"]
     begun = begin(sim.run(name, small, out=tmp_path, jobs=1, progress=False))
     runs = pd.read_csv(tmp_path / "results" / "run_metrics.csv")
     assert complaints(runs, begun.answer.sentences) == []
