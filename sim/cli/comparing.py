@@ -64,7 +64,12 @@ def _write_page(found: Comparison, path: Path) -> None:
     from analysis.report.assets import asset
 
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in found.headers())
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in found.rows())
+    # Numbers stay in one line, the table scrolls.
+    rows = (
+        [f"<td>{escape(name)}</td>", *(f'<td class="num">{escape(cell)}</td>' for cell in cells)]
+        for name, *cells in found.rows()
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     notes = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
     names, css = escape(" and ".join(found.names)), asset("report.css")
     path.write_text(PAGE.format(names=names, css=css, notes=notes, head=head, body=body), encoding="utf-8")
