@@ -55,8 +55,9 @@ def _named(text: str) -> tuple[str, Path]:
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{names} · Coverlay</title><style>{css}</style></head>
-<body><main><h1>{names}</h1><ul>{notes}</ul>
-<div class="scroll first"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></main></body></html>
+<body><main><div class="bar"><h1>{names}</h1><button id="theme" type="button">Dark</button></div><ul>{notes}</ul>
+<div class="scroll first"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></main>
+<script>{theme}</script></body></html>
 """
 
 
@@ -71,8 +72,8 @@ def _write_page(found: Comparison, path: Path) -> None:
     )
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     notes = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
-    names, css = escape(" and ".join(found.names)), asset("report.css")
-    path.write_text(PAGE.format(names=names, css=css, notes=notes, head=head, body=body), encoding="utf-8")
+    names, look = escape(" and ".join(found.names)), {"css": asset("report.css"), "theme": asset("theme.js")}
+    path.write_text(PAGE.format(names=names, **look, notes=notes, head=head, body=body), encoding="utf-8")
 
 
 def figures(options: argparse.Namespace) -> int:
