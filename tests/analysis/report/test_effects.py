@@ -203,6 +203,19 @@ def test_ties_share_the_first_place_and_the_next_metric_decides_among_them() -> 
     assert f"{first}; of these, fewest control messages: covering (32)." in said
 
 
+@pytest.mark.parametrize(
+    ("covering_kept", "told"),
+    [
+        (99.0, "Fewest routing-table entries: which strategy has it depends on state."),
+        (50.0, "Fewest routing-table entries: covering (25 to 51, in some settings not told apart from others)."),
+    ],
+)
+def test_the_best_is_one_that_nobody_beats_whatever_the_other_factors(covering_kept: float, told: str) -> None:
+    values = {("simple", "kept"): 50.0, ("covering", "kept"): covering_kept, ("identity", "kept"): 120.0}
+    values |= {("simple", "lost"): 99.0, ("covering", "lost"): 24.0, ("identity", "lost"): 120.0}
+    assert told in [str(sentence) for sentence in sentences(Effects(by_state(values)), ["entries"])]
+
+
 def test_the_best_is_found_among_seeds_that_all_have() -> None:
     """Seeds differ more than settings: a level that lacks the dear seed is not cheap for that."""
     runs = {
