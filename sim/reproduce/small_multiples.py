@@ -10,17 +10,21 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.report.claims import NOT_RUN, Claim
 from sim.reproduce.pictures import Drawing, all_positive
 from sim.reproduce.tables.figures import AT, Mark, X
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ACROSS, _QUANTITIES = 4, 2  # columns; rows of a part: what is timed or weighed, and what is counted
 _CELL, _NARROWEST = (3.3, 2.5), 5.5  # inches
 _TICKS = 8  # values of x that are all named
 _DECADE = 10.0
 _DPI = 75
+_COLOURS = 10
 _NOTES, _NOTE = 4, 58  # published numbers above a part, and characters of one
 _PUBLISHED = "black"
 
@@ -41,19 +45,22 @@ class Part:
 
 
 def small_multiples(parts: Sequence[Part], file: Path) -> None:
-    import matplotlib
+    drawn(parts).savefig(file, dpi=_DPI, metadata={"Software": None})
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+
+def drawn(parts: Sequence[Part]) -> Figure:
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
 
     parts = _merged(parts)
     across = ceil(len(parts) / ceil(len(parts) / _ACROSS))
     blocks = [parts[at : at + across] for at in range(0, len(parts), across)]
     deep = min(max(len(part.drawing.panels) for part in parts), _QUANTITIES)
     size = (max(_CELL[0] * across, _NARROWEST), _CELL[1] * deep * len(blocks) + 0.5)
-    figure, grid = pyplot.subplots(deep * len(blocks), across, figsize=size, squeeze=False)
+    figure = Figure(size)
+    grid = figure.subplots(deep * len(blocks), across, squeeze=False)
     names = list(dict.fromkeys(name for part in parts for series in part.drawing.panels.values() for name in series))
-    colours = dict(zip(names, pyplot.get_cmap("tab10").colors * 2, strict=False))
+    colours = {name: colormaps["tab10"](number % _COLOURS) for number, name in enumerate(names)}
     for number, block in enumerate(blocks):
         for column, part in zip_longest(range(across), block):
             rows = grid[number * deep : (number + 1) * deep, column]
@@ -66,8 +73,7 @@ def small_multiples(parts: Sequence[Part], file: Path) -> None:
                     axes.axis("off")
     figure.legend(*_legend(grid, names), loc="upper center", ncol=min(len(names), 6), fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / size[1]))
-    figure.savefig(file, dpi=_DPI, metadata={"Software": None})
-    pyplot.close(figure)
+    return figure
 
 
 def _panel(

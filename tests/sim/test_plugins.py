@@ -75,18 +75,6 @@ def two_speed(rng, *, event: Annotated[float, Key("an event", "ms")], request: f
 """
 
 
-@pytest.fixture(autouse=True)
-def no_traces():
-    """What a test registers is gone after it."""
-    registries = [registry for some in plugins.REGISTRIES.values() for registry in some]
-    before = [(dict(registry), dict(registry.written)) for registry in registries]
-    yield
-    for registry, (entries, written) in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(entries)
-        registry.written = written
-
-
 @pytest.fixture
 def guide(tmp_path) -> Path:
     """The guide's examples as files: mine.py and mine.toml."""
