@@ -21,7 +21,6 @@ from analysis.report.claims import (
     Claim,
     Ledger,
     Made,
-    Reading,
     Taken,
     read_ledger,
     replace_text,
@@ -36,7 +35,6 @@ from sim.reproduce.pictures import Drawing
 from sim.reproduce.points import machine, points_file, shares, shipped_file
 from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run, unmeasured
 from sim.reproduce.tables import CONSTANTS, SUBSTITUTIONS, declared
-from sim.reproduce.tables.earlier import EARLIER
 from sim.reproduce.tables.figures import FIGURES
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
@@ -165,7 +163,7 @@ def judged(document: str, docs: Path, out: Path) -> Judged:
             with suppress(NotMeasured):
                 steps_of(sheet)[step]()
                 whole = True
-            found = {claim.id: _beside_full_size(claim, share) for claim in sheet.claims} | found
+            found = {claim.id: claim for claim in sheet.claims} | found
             if whole:
                 drawn |= sheet.drawn
                 if used := sheet.used:
@@ -174,14 +172,6 @@ def judged(document: str, docs: Path, out: Path) -> Judged:
                 break
     claims = [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
     return Judged(claims, taken, drawn)
-
-
-def _beside_full_size(claim: Claim, share: float) -> Claim:
-    """A claim that was judged with a share of the subscriptions, and what was found with all of them."""
-    was = EARLIER.get(claim.document, {}).get(claim.id)
-    if share == 1.0 or was is None:
-        return claim
-    return replace(claim, beside={**claim.beside, was.said: Reading(was.ours, was.verdict)})
 
 
 def unlike(ledger: Ledger, claims: Sequence[Claim]) -> list[tuple[Claim | None, Claim]]:
