@@ -8,5 +8,5 @@ study           where approximate covering pays; in words, as a grid, in Markdow
 table, numbers  the table that people read first; how numbers are written
 page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts; assets: its files
 shown_settings  which settings of a large sweep are shown; told: what the simulator adds to its traces
-claims          verdicts on what documents claim; claims_page: as a page
+claims          verdicts on what documents claim; claims_page, claims_markdown: as a page, as tables
 """

@@ -33,14 +33,20 @@ KINDS = (CLAIMED, OPEN, EXTENSION)
 
 LEDGER = "claims.json"
 
-# Titles of the documents; any other document goes by its short name.
-TITLES = {
+TIME = "time"  # the basis of verdicts that a busy machine may change
+
+_TITLES = {
     "icdcs07": "Approximate Covering Detection among Content-Based Subscriptions Using Space Filling Curves (2007)",
     "vldb08": "Scalable Ranked Publish/Subscribe (2008)",
     "ibm04": "Efficient Interval Indexing for Content-Based Subscription (2004)",
     "icde12": "Relevance Matters: Top-k Matching in Publish/Subscribe (2012)",
     "sstd15": "Efficient Top-k Subscription Matching for Location-Aware Publish/Subscribe (2015)",
 }
+
+
+def title(document: str) -> str:
+    """Its short name and its title, if it is one of ours."""
+    return f"{document}: {_TITLES[document]}" if document in _TITLES else document
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,10 @@ class Claim:
     def finding(self) -> str:
         """The conclusion as it is shown; what no document claims says so first."""
         return self.verdict if self.kind == CLAIMED else f"{self.kind}: {self.conclusion}"
+
+    @property
+    def timed(self) -> bool:
+        return self.basis == TIME
 
     @property
     def disagrees(self) -> list[str]:

@@ -20,10 +20,10 @@ def search_claims(
     first, last = sizes[0], sizes[-1]
     located, listed = near["locate"], near["stabbed"]
     size = f"R = 5,000, n = {first:,.0f} to {last:,.0f}"
-    micros = {
-        f"{label}, locate at {last:,.0f}, µs": points[max(points)] for label, points in located.mean(TIME).items()
+    micros = {f"µs to locate at {last:,.0f}, {label}": at[max(at)] for label, at in located.mean(TIME).items()}
+    matches = {
+        f"µs for all at {last:,.0f}, {label}": points[max(points)] for label, points in listed.mean(TIME).items()
     }
-    matches = {f"{label}, all at {last:,.0f}, µs": points[max(points)] for label, points in listed.mean(TIME).items()}
 
     def judge(
         id: str,
@@ -68,7 +68,7 @@ def search_claims(
         lambda s: s["IS-lists"][beyond],
         "a search returns its matches in less time on this machine",
         "figurea-stabbed",
-        {f"µs at {n:,.0f}": micros for n, micros in listed.mean(TIME)["IS-lists"].items()},
+        {f"µs, at {n:,.0f}": micros for n, micros in listed.mean(TIME)["IS-lists"].items()},
     )
     judge("fig6-table", located, lambda s: s["LCI-BV"][last] / s["LCI-BV(DT)"][last], "divisions cost little")
     judge(

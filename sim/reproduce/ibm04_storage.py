@@ -93,11 +93,11 @@ def storage_claims(sheet: Sheet, near: Swept, wide: Swept, sizes: Sequence[float
 
     def measured(swept: Swept, *labels: str) -> dict[str, float]:
         return {
-            f"{label} at n = {n:,.0f}, MB ({basis})": series[label][n]
+            f"MB by {basis} at n = {n:,.0f}, {label}": series[label][n]
             for basis in (ACCOUNTED, ALLOCATED)
             for series in [swept.mean(basis)]
-            for label in labels
             for n in (first, last)
+            for label in labels
             if n in series[label]
         }
 
@@ -120,7 +120,7 @@ def storage_claims(sheet: Sheet, near: Swept, wide: Swept, sizes: Sequence[float
             "R clipped vectors of L·(log2 L+1)+1 bits and R·(log2 L+1) headers are there before the first predicate, "
             "IS-lists begin with nothing",
             measured(near, "LCI-BC", "LCI-BV(DT)", "IS-lists")
-            | {f"share of sizes, {x} alone, %": smaller(near.mean(ACCOUNTED), x) for x in ("LCI-BC", "LCI-BV(DT)")},
+            | {f"% of sizes, {x} alone": smaller(near.mean(ACCOUNTED), x) for x in ("LCI-BC", "LCI-BV(DT)")},
         ),
         size=f"R = 5,000, {size}",
         figure="figurea-bytes",

@@ -3,7 +3,7 @@
 Zhenhui Shen and Srikanta Tirthapura, "Approximate Covering Detection Among Content-Based Subscriptions Using
 Space Filling Curves", ICDCS 2007 (slides). Counts come from the index at work wherever it can finish, from
 the closed forms (tested equal to it) beyond. Here are the examples; icdcs07_bounds.py has the theorems,
-icdcs07_worth.py what approximation is worth.
+icdcs07_worth.py what approximation is worth, icdcs07_searches.py what it takes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker.language import compile_subscription, parse_event, parse_subscriptio
 from broker.language.schema import Schema, categorical, continuous
 from covering.curve import theory
 from covering.curve.zorder import ZorderIndex
-from sim.reproduce import icdcs07_bounds, icdcs07_worth
+from sim.reproduce import icdcs07_bounds, icdcs07_searches, icdcs07_worth
 from sim.reproduce import icdcs07_figures as figures
 from sim.reproduce.icdcs07_measure import key_of
 from sim.reproduce.sheet import Cause, Sheet, Steps
@@ -31,7 +31,7 @@ def steps(sheet: Sheet) -> Steps:
         "bounds": partial(icdcs07_bounds.run, sheet),
         "covers": partial(icdcs07_worth.covers, sheet),
         "network": partial(icdcs07_worth.network, sheet),
-        "searches": partial(icdcs07_worth.searches, sheet),
+        "searches": partial(icdcs07_searches.searches, sheet),
         "questions": partial(icdcs07_worth.questions, sheet),
     }
 

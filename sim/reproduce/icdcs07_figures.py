@@ -88,8 +88,8 @@ def _cubes(axis: Axes, lengths: tuple[int, int], bits: int, numbered: bool = Fal
 def costs(measured: Sequence[Cost], out: Path) -> str:
     """Cubes that approximate search needs, the slides' upper bound, and what exact search needs."""
     dimensions = sorted({cost.dimensions for cost in measured})
-    figure, axes = plt.subplots(1, len(dimensions), figsize=(3.4 * len(dimensions), 4), squeeze=False)
-    for axis, d in zip(axes[0], dimensions, strict=True):
+    figure, axes = _panels(len(dimensions))
+    for axis, d in zip(axes, dimensions, strict=False):
         for alpha, colour in zip((0, 2, 4), ("tab:blue", "tab:orange", "tab:red"), strict=True):
             rows = [cost for cost in measured if cost.dimensions == d and cost.alpha == alpha]
             epsilon = [cost.epsilon for cost in rows]
@@ -98,17 +98,17 @@ def costs(measured: Sequence[Cost], out: Path) -> str:
             axis.axhline(rows[0].exact_runs, color=colour, linestyle="--", linewidth=0.8, label="exact, runs")
         axis.set(xscale="log", yscale="log", xlabel="ε", title=f"D = {d}")
         axis.axhline(4096, color="grey", linewidth=0.5)
-    axes[0][0].set_ylabel("standard cubes (grey: the probe cap)")
-    axes[0][-1].legend(fontsize=6)
+    axes[0].set_ylabel("standard cubes (grey: the probe cap)")
+    _legend(axes)
     return _save(figure, out, "cubes_over_epsilon")
 
 
 def recalls(measured: Sequence[Recall], out: Path) -> str:
     """Share of the covers found, over ε, per workload and number of attributes."""
     attributes = sorted({row.attributes for row in measured})
-    figure, axes = plt.subplots(1, len(attributes), figsize=(3.6 * len(attributes), 4), squeeze=False, sharey=True)
+    figure, axes = _panels(len(attributes))
     names = list(dict.fromkeys(row.workload for row in measured))
-    for axis, d in zip(axes[0], attributes, strict=True):
+    for axis, d in zip(axes, attributes, strict=False):
         for name, colour in zip(names, plt.get_cmap("tab10").colors, strict=False):
             for method, style in (("zorder-emulated", "o-"), ("kdtree", "x:")):
                 rows = [r for r in measured if r.attributes == d and r.workload == name and r.method == method]
@@ -117,8 +117,8 @@ def recalls(measured: Sequence[Recall], out: Path) -> str:
                     shown = [max(r.epsilon, 5e-4) for r in rows]
                     axis.plot(shown, [r.recall for r in rows], style, color=colour, label=label, markersize=4)
         axis.set(xscale="log", xlabel="ε (left end: 0)", title=f"d = {d}", ylim=(-0.02, 1.02))
-    axes[0][0].set_ylabel("covers found (dots: greedy Z order, crosses: k-d tree)")
-    axes[0][0].legend(fontsize=7)
+    axes[0].set_ylabel("covers found")
+    _legend(axes, "dots: greedy Z order\ncrosses: k-d tree")
     return _save(figure, out, "recall_over_epsilon")
 
 
@@ -143,6 +143,24 @@ def hilbert_runs(rows: Sequence[tuple[int, float, float]], out: Path) -> str:
     axis.set(xlabel="side of the square", ylabel="runs, mean over positions")
     axis.legend()
     return _save(figure, out, "runs_z_hilbert")
+
+
+_ACROSS = 3
+
+
+def _panels(count: int) -> tuple[plt.Figure, list[Axes]]:
+    """Panels in rows, and one more for the legend."""
+    down = count // _ACROSS + 1
+    figure, grid = plt.subplots(down, _ACROSS, figsize=(3.4 * _ACROSS, 3.2 * down), squeeze=False)
+    axes = list(grid.flat)
+    for unused in axes[count:]:
+        unused.axis("off")
+    return figure, axes[: count + 1]
+
+
+def _legend(axes: Sequence[Axes], title: str = "") -> None:
+    lines, names = axes[0].get_legend_handles_labels()
+    axes[-1].legend(lines, names, title=title, loc="center", fontsize=9, frameon=False)
 
 
 def _save(figure: plt.Figure, out: Path, name: str) -> str:

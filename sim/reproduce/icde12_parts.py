@@ -63,7 +63,7 @@ def _show(sheet: Sheet, figure: str, x: str, rows: list[dict[str, Any]]) -> None
         which: {float(i): float(row[f"comparisons, {which}"]) for i, row in enumerate(rows)}
         for which in ("all", "best")
     }
-    ticks = {float(i): str(row["variant"]) for i, row in enumerate(rows)}
+    ticks = {float(i): str(row["variant"]).replace("1e+300", "∞") for i, row in enumerate(rows)}
     sheet.plot(figure, {"comparisons per event": series}, title=f"BE*-Tree: {x}", x=x, ticks=ticks)
 
 

@@ -23,29 +23,25 @@ from analysis.report.claims import (
     Made,
     Taken,
     read_ledger,
-    replace_text,
     write_ledger,
 )
-from analysis.report.claims_page import markdown, verdict_table
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS, SCALABLE
-from sim.reproduce.page import FOLDER, there
+from sim.reproduce.page import write_pages
 from sim.reproduce.pictures import Drawing
 from sim.reproduce.points import machine, points_file, shares, shipped_file
-from sim.reproduce.sheet import FIRST_SEED, SAID, SEEDS, NotMeasured, Sheet, Steps, not_run, unmeasured
+from sim.reproduce.rules import SAID, UNMEASURED
+from sim.reproduce.sheet import FIRST_SEED, SEEDS, NotMeasured, Sheet, Steps
 from sim.reproduce.tables import CONSTANTS, SUBSTITUTIONS, declared
-from sim.reproduce.tables.figures import FIGURES
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
-PAGE = "reproduction.md"
-_BEGINS = "<!-- Below this line `coverlay reproduce all --ledger docs` writes. -->\n"
-_COUNTS = "<!-- The next lines, too: -->\n"  # up to an empty line
+# Of a claim: how it was measured, not what came out.
 _WHEN: Mapping[str, Any] = {
     "date": "",
     "load": None,
     "seconds": None,
-}  # of a claim: how it was measured, not what came out
+}
 
 
 def reproduce(
@@ -109,7 +105,7 @@ def _keep(file: Path, sheet: Sheet, command: str, fresh: bool) -> None:
     """Replace the claims in the file that this run has judged."""
     made = Made(sheet.until, machine(), command, round(sheet.seconds, 1))
     judged = {claim.id: claim for claim in sheet.claims}
-    claims = [judged.get(id) or not_run(sheet.document, told) for id, told in sheet.told.items()]
+    claims = [judged.get(id) or told.not_run(sheet.document) for id, told in sheet.told.items()]
     found = Ledger({sheet.document: [made]}, claims)
     write_ledger(_over(read_ledger(file), found) if file.exists() and not fresh else found, file)
 
@@ -124,7 +120,7 @@ def collected(out: Path, documents: Sequence[str]) -> Ledger:
             ledger = read_ledger(file)
             made |= ledger.made
             found = {claim.id: claim for claim in ledger.claims}
-        claims += [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
+        claims += [found.get(id) or told.not_run(document) for id, told in declared(document).items()]
     return Ledger(made, claims, CONSTANTS, SUBSTITUTIONS)
 
 
@@ -170,7 +166,7 @@ def judged(document: str, docs: Path, out: Path) -> Judged:
                     load = round(max(point["load"] for point in used), 1)
                     taken.append(Taken(document, step, round(sheet.seconds, 1), len(used), seeds, share, load))
                 break
-    claims = [found.get(id) or not_run(document, told) for id, told in declared(document).items()]
+    claims = [found.get(id) or told.not_run(document) for id, told in declared(document).items()]
     return Judged(claims, taken, drawn)
 
 
@@ -186,18 +182,10 @@ def measured_in(out: Path) -> list[str]:
 
 
 def ship(ledger: Ledger, docs: Path) -> None:
-    """Write `claims.json` and the tables of the page that explains it; claims not run now stay as they were there."""
-    page = docs / PAGE
-    text = page.read_text(encoding="utf-8") if page.exists() else ""
-    for line in (_COUNTS, _BEGINS):
-        if line not in text:
-            raise CoverlayError(f"{page} has no line {line.strip()!r}, below which the claims are written")
+    """Write `claims.json` and the pages that explain it; claims not run now stay as they were there."""
     ledger = _over(read_ledger(docs / LEDGER), ledger) if (docs / LEDGER).exists() else ledger
+    write_pages(ledger, docs)
     write_ledger(ledger, docs / LEDGER)
-    before, rest = text.split(_BEGINS)[0].split(_COUNTS)
-    after = rest.split("\n\n", 1)[1]
-    written = markdown(ledger, FIGURES, there(docs / FOLDER))
-    replace_text(page, f"{before}{_COUNTS}{verdict_table(ledger)}\n{after}{_BEGINS}\n{written}")
 
 
 def _over(old: Ledger, new: Ledger) -> Ledger:
@@ -210,7 +198,9 @@ def _over(old: Ledger, new: Ledger) -> Ledger:
     def chosen(claim: Claim) -> Claim:
         was = before.get((claim.document, claim.id))
         same = was is not None and all(getattr(was, name) == getattr(claim, name) for name in SAID)
-        return replace(was, **unmeasured(claim)) if was is not None and same and claim.verdict == NOT_RUN else claim
+        if was is None or not same or claim.verdict != NOT_RUN:
+            return claim
+        return replace(was, **{name: getattr(claim, name) for name in UNMEASURED})
 
     claims = [chosen(claim) for claim in new.claims]
     made = {document: list(runs) for document, runs in new.made.items()}

@@ -11,13 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from analysis.report.claims import CLAIMED, FAILS, HOLDS, KINDS, MORE, OPEN, SMALLER, numeral
+from analysis.report.claims import CLAIMED, FAILS, HOLDS, KINDS, MORE, NOT_RUN, OPEN, SMALLER, Claim, numeral
+from analysis.report.claims import TIME as TIME  # less what the same call takes where there is nothing to do
 from coverlay import CoverlayError, unknown_name
 
 # What a verdict can rest on.
 COUNTS = "counts"  # operations counted: comparisons, nodes, queue operations, cubes, probes
-TIME = "time"  # less what the same call takes where there is nothing to do
 ACCOUNTED = "the paper's accounting"  # bytes as the document counts them
 ALLOCATED = "allocated bytes"
 ANSWERS = "answers"  # what comes out is right or wrong
@@ -190,6 +191,10 @@ class Yes(Rule):
         return "yes" if value else "no"
 
 
+SAID = ("claim", "published", "basis", "band")
+UNMEASURED = ("kind", "substitution", "constants", "own_limit")  # change nothing about what was measured
+
+
 @dataclass(frozen=True)
 class Told:
     """One claim as its document makes it."""
@@ -216,6 +221,13 @@ class Told:
     def band(self) -> str:
         """Where the values must lie for "holds"."""
         return self.rule.band
+
+    def said(self, document: str) -> dict[str, Any]:
+        """What a claim takes from its declaration."""
+        return {"document": document, "id": self.id, **{name: getattr(self, name) for name in (*SAID, *UNMEASURED)}}
+
+    def not_run(self, document: str) -> Claim:
+        return Claim(**self.said(document), verdict=NOT_RUN)
 
 
 def table(*claims: Told | Iterable[Told], substitution: str = "") -> dict[str, Told]:

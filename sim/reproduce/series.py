@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from sim.reproduce.rules import COUNTS, TIME
 
@@ -27,9 +28,9 @@ class Swept:
         found = {}
         for name in names:
             for x in (min(counts[name]), max(counts[name])):
-                found[f"{name} at {x:g}"] = counts[name][x]
-                found[f"{name} at {x:g}, ns each"] = 1e6 * millis[name][x] / counts[name][x]
-        return "operations per event in our data, and what one takes", found
+                found[f"{name} at {x:,.6g}, operations"] = counts[name][x]
+                found[f"{name} at {x:,.6g}, ns each"] = 1e6 * millis[name][x] / counts[name][x]
+        return "work per event", found
 
     def mean(self, basis: str) -> Series:
         """Means over the seeds that measured a method: one that is only drawn may be missing from some."""
@@ -51,8 +52,9 @@ def most_saved(series: Series, slow: str, fast: str) -> float:
 
 
 def next_best(series: Series, ours: str) -> float:
-    """Mean over the points of the best other over ours."""
-    ratios = [min(t[x] for name, t in series.items() if name != ours) / series[ours][x] for x in series[ours]]
+    """Mean over the points of the best other over ours; infinite where there is no other."""
+    others = [t for name, t in series.items() if name != ours]
+    ratios = [min((t[x] for t in others), default=inf) / series[ours][x] for x in series[ours]]
     return sum(ratios) / len(ratios)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading, numeral
+from analysis.report.claims import FAILS, SMALLER, UNTESTABLE, Claim, Reading, numeral
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce.measure import Bout, measure, net
@@ -210,7 +210,7 @@ class Sheet(Pictures):
         if untestable:
             return self.untestable(id, size or self.size, untestable)
         claim = Claim(
-            **_said(self.document, told),
+            **told.said(self.document),
             **self._measured(),
             verdict=own.verdict,
             ours=detail if isinstance(told.rule, Yes) and detail else "; ".join(filter(None, (own.ours, detail))),
@@ -235,7 +235,7 @@ class Sheet(Pictures):
 
     def untestable(self, id: str, size: str, why: str) -> Claim:
         """A claim about what lies beyond the sizes of this run."""
-        said = _said(self.document, self._declared(id))
+        said = self._declared(id).said(self.document)
         return self._add(Claim(**said, **self._measured(), verdict=UNTESTABLE, size=size, reason=why))
 
     def finish(self) -> list[Claim]:
@@ -277,30 +277,6 @@ def _measured(make: Callable[[int], Bout], seed: int, share: float) -> dict[str,
     return measure(make(seed), share)
 
 
-SAID = ("claim", "published", "basis", "band")  # what a claim takes from its declaration
-
-
-def _said(document: str, told: Told) -> dict[str, Any]:
-    return {
-        "document": document,
-        "id": told.id,
-        "claim": told.claim,
-        "published": told.published,
-        "basis": told.basis,
-        "band": told.band,
-        **unmeasured(told),
-    }
-
-
-def unmeasured(told: Told | Claim) -> dict[str, Any]:
-    """What is said about a claim that changes nothing about what was measured."""
-    return {name: getattr(told, name) for name in ("kind", "substitution", "constants", "own_limit")}
-
-
-def not_run(document: str, told: Told) -> Claim:
-    return Claim(**_said(document, told), verdict=NOT_RUN)
-
-
 def _because(verdict: str, cause: Cause | Callable[[], Cause]) -> dict[str, Any]:
     if verdict not in EXPLAINED:
         return {}
@@ -309,10 +285,8 @@ def _because(verdict: str, cause: Cause | Callable[[], Cause]) -> dict[str, Any]
 
 
 def _shown(told: Told, seeds: Sequence[float]) -> str:
-    middle = median(seeds)
-    if len(set(seeds)) == 1:
-        return told.rule.show(middle)
-    return f"{told.rule.show(middle)} ({told.rule.show(min(seeds))} to {told.rule.show(max(seeds))})"
+    middle, low, high = (told.rule.show(value) for value in (median(seeds), min(seeds), max(seeds)))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _overhead(micros: Mapping[str, float]) -> str:

@@ -5,6 +5,7 @@ A column per part of the figure, a row per quantity. Lines and rings are publish
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -19,13 +20,13 @@ from sim.reproduce.tables.figures import AT, Mark, X
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ACROSS, _QUANTITIES = 4, 2  # columns; rows of a part: what is timed or weighed, and what is counted
-_CELL, _NARROWEST = (3.3, 2.5), 5.5  # inches
+_ACROSS, _QUANTITIES = 2, 2  # columns, as a page has room for; rows of a part: what is timed or weighed, and counted
+_CELL, _NARROWEST = (4.4, 2.6), 6.0  # inches
 _TICKS = 8  # values of x that are all named
-_DECADE = 10.0
-_DPI = 75
+_DECADE, _CENTURY = 10.0, 100.0
+_DPI = 90
 _COLOURS = 10
-_NOTES, _NOTE = 4, 58  # published numbers above a part, and characters of one
+_NOTES, _NOTE = 6, 75  # published numbers above a part, and characters of one
 _PUBLISHED = "black"
 
 
@@ -39,9 +40,20 @@ class Part:
     def heading(self) -> str:
         """Its title, and below it what the document states beside what came out here."""
         stated = [c for c in self.claims if any(map(str.isdigit, c.published)) and c.verdict != NOT_RUN]
-        notes = [f"{c.id}: {c.published} published, {c.ours.split(';')[0].split(' (')[0]} here" for c in stated]
+        notes = [f"{c.id}: {c.published} published, {_here(c)}" for c in stated]
         more = [f"and {len(notes) - _NOTES} more below"] if len(notes) > _NOTES else []
         return "\n".join([self.drawing.title, *(note[:_NOTE] for note in notes[:_NOTES]), *more])
+
+
+def _here(claim: Claim) -> str:
+    """Our number, if it is of the same quantity as the published one: it has the same unit."""
+    ours = claim.ours.split(";")[0].split(" (")[0]
+    same = _unit(ours) == _unit(claim.published)
+    return f"{ours} here" if same else claim.finding
+
+
+def _unit(amount: str) -> str:
+    return re.split(r"\d", amount)[-1].strip()
 
 
 def small_multiples(parts: Sequence[Part], file: Path) -> None:
@@ -79,6 +91,8 @@ def drawn(parts: Sequence[Part]) -> Figure:
 def _panel(
     axes: Any, part: Part, y: str, series: Mapping[str, Mapping[float, float]], colours: Mapping[str, Any], first: bool
 ) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     drawing = part.drawing
     for name, points in series.items():
         at = sorted(points)
@@ -86,6 +100,9 @@ def _panel(
     amounts = [amount for points in series.values() for amount in points.values()]
     if all_positive(series) and max(amounts) >= _DECADE * min(amounts):
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(amounts) < _CENTURY * min(amounts) else (1,)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(lambda amount, _: _short(amount))
     values = sorted({x for points in series.values() for x in points})
     if drawing.log_x:
         axes.set_xscale("log")
@@ -98,18 +115,18 @@ def _panel(
     for mark in part.marks:
         if mark.quantity in y:
             _mark(axes, mark)
-    axes.set_xlabel(drawing.x, fontsize=7)
-    axes.set_ylabel(y, fontsize=7)
-    axes.tick_params(which="both", labelsize=7)
+    axes.set_xlabel(drawing.x, fontsize=8)
+    axes.set_ylabel(y, fontsize=8)
+    axes.tick_params(which="both", labelsize=8)
     axes.grid(alpha=0.3)
     if first:
-        axes.set_title(part.heading, fontsize=7, loc="left")
+        axes.set_title(part.heading, fontsize=8, loc="left")
 
 
 def _short(x: float) -> str:
     """1000000 → 1M"""
-    for unit, letter in ((1e6, "M"), (1e3, "k")):
-        if x >= unit:
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if unit <= x < 1000 * unit:
             return f"{x / unit:g}{letter}"
     return f"{x:g}"
 
@@ -130,14 +147,14 @@ def _merged(parts: Sequence[Part]) -> Sequence[Part]:
 
 
 def _mark(axes: Any, mark: Mark) -> None:
-    legible = {"fontsize": 6.5, "bbox": {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}}
+    legible = {"fontsize": 7.5, "bbox": {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.5}}
     if mark.kind == AT:
         axes.plot(*mark.place, marker="o", markersize=9, markerfacecolor="none", color=_PUBLISHED, linestyle="")
         axes.annotate(mark.label, mark.place, (6, 4), textcoords="offset points", **legible)
     elif mark.kind == X:
         axes.axvline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
-        at = (mark.place[0], 0.02)
-        axes.annotate(mark.label, at, xycoords=("data", "axes fraction"), rotation=90, ha="right", **legible)
+        at, beside = (mark.place[0], 0.03), {"xytext": (-3, 0), "textcoords": "offset points"}
+        axes.annotate(mark.label, at, xycoords=("data", "axes fraction"), rotation=90, ha="right", **beside, **legible)
     else:
         axes.axhline(mark.place[0], color=_PUBLISHED, linestyle="--", linewidth=0.8)
         axes.annotate(mark.label, (0.02, mark.place[0]), xycoords=("axes fraction", "data"), va="top", **legible)

@@ -59,7 +59,7 @@ def table2(sheet: Sheet) -> None:
     curves = {label: {float(n): used[0][n][label] for n in sizes} for label in NAMES}
     sheet.plot("table2", {"bytes": curves}, title="Table 2: bytes per index", x="subscriptions")
     last, size = [seed[sizes[-1]] for seed in used], f"n = {sizes[-1]:,}"
-    per_interval = {f"{label}, bytes per interval": last[0][label] / sizes[-1] for label in NAMES}
+    per_interval = {f"bytes per interval, {label}": last[0][label] / sizes[-1] for label in NAMES}
     why = Cause(
         "every index of ours holds its intervals, the paper's share theirs, and list entries take 4 bytes instead of "
         "Java objects",
@@ -124,12 +124,12 @@ def _judge(
     same figure where an unpublished constant has other values."""
     counted = swept.mean(COUNTS)
     measured = {
-        f"{label} ÷ SOPT-R operations at {x:g}": counted[label][x] / counted["SOPT-R"][x]
+        f"operations ÷ SOPT-R at {x:g}, {label}": counted[label][x] / counted["SOPT-R"][x]
         for x in made_of
         for label in NAMES
         if label != "SOPT-R" and x in counted[label]
     }
-    measured |= {f"{what} at {x:g}": amount for x, found in made_of.items() for what, amount in found.items()}
+    measured |= {f"at {x:g}, {what}": amount for x, found in made_of.items() for what, amount in found.items()}
 
     def judge(id: str, value: Callable[[Series], float], why: str) -> None:
         elsewhere = {said: other.each(value) for said, other in (others or {}).items()}
@@ -187,7 +187,7 @@ def figure9(sheet: Sheet) -> None:
     n, events = sheet.many(30_000, 1_000_000), sheet.many(30, 1000)
     skews = (0.25, 0.75, 1.5) if sheet.quick else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
     points = [(skew, lambda seed, skew=skew: _relaxed(n, 4, events, skew, NAMES, seed)) for skew in skews]
-    swept = sheet.sweep("figure9", f"Figure 9: 4 dimensions, n = {n:,}", "skew_length", points)
+    swept = sheet.sweep("figure9", f"Figure 9: 4 dimensions, n = {n:,}", "skew of lengths", points)
     ends = skews[0], skews[-1]
     made_of = {skew: _parts(sheet, n, 4, skew) for skew in ends}
     others = _other_steps(sheet, n, events, ends)
@@ -223,5 +223,5 @@ def _other_steps(sheet: Sheet, n: int, events: int, skews: tuple[float, ...]) ->
             for skew in skews
         ]
         title = f"{steps:,} steps of half-lengths, n = {n:,}"
-        found[f"{steps:,} steps"] = sheet.sweep(f"figure9-steps-{steps}", title, "skew_length", points)
+        found[f"{steps:,} steps"] = sheet.sweep(f"figure9-steps-{steps}", title, "skew of lengths", points)
     return found

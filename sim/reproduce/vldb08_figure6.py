@@ -62,7 +62,7 @@ def figure6(sheet: Sheet) -> None:
         **more: Any,
     ) -> None:
         measured = {
-            f"{label}, {what} per {per} at {c:,}": scale * swept.mean(basis)[label][c] / (1 if per == "query" else c)
+            f"{label}, {what} per {per}, at {c:,}": scale * swept.mean(basis)[label][c] / (1 if per == "query" else c)
             for what, basis, scale in (("operations", COUNTS, 1.0), ("µs", TIME, 1e3))
             for label in labels
             for c in at

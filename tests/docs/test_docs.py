@@ -20,7 +20,7 @@ from sim.experiment.plan import load, shipped
 from tests.docs.columns import comments, page
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DESIGN = ROOT / "docs" / "design.md"
 MOST_LINES = 16  # of a script, with the blank lines around a function: people read them
 MOST_BYTES = 8 * 1024  # of the README

@@ -32,7 +32,7 @@ CLAIMS = table(
          "lucky and unlucky", Above(1.0), COUNTS),
     Told("worst-case-cost", "the worst-case cost of exact search is the least number of runs of the region", "equal",
          Yes(), COUNTS),
-    Told("hilbert-surface", "Hilbert curve: the average number of runs is proportional to the surface (cited); 1.1 is our limit",
+    Told("hilbert-surface", "Hilbert curve: the average number of runs is proportional to the surface (cited)",
          "proportional", AtMost(1.1), COUNTS, own_limit=True),
     Told("exponential", "the cost is exponential in the number of dimensions: runs per dimension more, sides of 5 bits",
          "exponential", AtLeast(2.0), COUNTS, own_limit=True),

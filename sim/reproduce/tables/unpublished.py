@@ -37,7 +37,8 @@ CONSTANTS: tuple[Constant, ...] = (
     Constant(
         "rt-bound", "sstd15", "Figures 5 to 11", "the bound by which the R^t-tree is walked", "topk/places/rt_tree.py, bound",
         "text and place summed where the R^t-tree is judged; Equation 8 is shown beside it",
-        "only with it is TAS between the R^I-tree and the R^t-tree where α is close to .5, as in Figure 11", "",
+        "only with it is TAS between the R^I-tree and the R^t-tree where α is close to .5, as in Figure 11",
+        "by Equation 8 the R^t-tree is ahead of the R^I-tree in Figures 7, 10 and 11; beside every claim that it is in",
     ),
     Constant(
         "correlation", "sstd15", "Figures 5 to 11", "how expressions of BEGen are correlated with events", "sim/workloads/located.py",

@@ -21,7 +21,8 @@ from analysis.report.claims import (
     counted,
     read_ledger,
 )
-from analysis.report.claims_page import markdown, verdict_table, write_claims
+from analysis.report.claims_markdown import index, of_document
+from analysis.report.claims_page import write_claims
 from coverlay import CoverlayError
 
 PIXEL = base64.b64decode(
@@ -50,13 +51,23 @@ def of(*claims: Claim) -> Ledger:
     return Ledger(made, list(claims), [steps], {"vldb08": "places of ours"})
 
 
+def in_markdown(ledger: Ledger) -> str:
+    return "\n".join([index(ledger, {}), *(of_document(ledger, document, {}) for document in ledger.documents())])
+
+
 FAILED: dict[str, Any] = {"verdict": "does not hold", "reason": "memory is faster now", "evidence": {"misses": 3.0}}
 
 
 def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
     ledger = of(
         claim(beside={"counts": Reading("0.9×", "does not hold")}, overhead="a 1.5 µs", load=7.25),
-        claim(id="open", kind=OPEN, constants=("steps",), swept={"steps = 7": Reading("1×", "holds")}, own_limit=True),
+        claim(
+            id="open",
+            kind=OPEN,
+            constants=("steps",),
+            swept={"steps = 7, time": Reading("1×", "holds")},
+            own_limit=True,
+        ),
         claim(id="fig-2", **FAILED),
         claim(document="ibm04", verdict="not run", ours=""),
     )
@@ -64,30 +75,25 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
     found = read_ledger(tmp_path / "new" / "claims.json")
     assert found == ledger
     assert json.loads((tmp_path / "new" / "claims.json").read_text())["claims"][2]["reason"] == "memory is faster now"
-    for text in (
-        "vldb08",
-        "ibm04",
-        "fig-2",
-        "memory is faster now",
-        "misses: 3",
-        "does not hold",
-        "coverlay reproduce vldb08",
-    ):
+    for text in ("vldb08", "ibm04", "fig-2", "memory is faster now", "does not hold"):
         assert text in page
-        assert text in markdown(ledger, {})
+        assert text in in_markdown(ledger)
+    assert "memory is faster now [misses 3]" in in_markdown(ledger)
     for text in (
+        "misses: 3",
+        "coverlay reproduce vldb08",
         "counts: 0.9× (does not hold)",
         "the opposite by counts",
         "subtracted per call: a 1.5 µs",
         "machine busy: load 7.2",
     ):
         assert text in page
-    text = markdown(ledger, {})
-    assert "| `fig-1` |" in text
-    assert "holds, by time, measured on a busy machine: load 7.2" in text
+    text = in_markdown(ledger)
+    assert "| `fig-1` one lookup | 2× (1.5 to 2.67×) | 2.1×; counts: 0.9× (does not hold) | holds |" in text
+    assert "Judged by time, data as published, load 7.2." in text, "once, for all of them"
     for shown in (page, text):
-        assert "with steps = 7: 1×" in shown
-        assert "1.5 to 2.67× (our limit)" in shown
+        assert "with steps = 7 1× by time" in shown
+        assert "1.5 to 2.67×, our limit" in shown
         assert "places of ours" in shown
         assert "as the cells" in shown, "constants that were not published"
 
@@ -96,8 +102,10 @@ def test_what_no_document_claims_counts_neither_as_held_nor_as_failed(tmp_path: 
     asked = [claim(id="asked", kind=EXTENSION, **FAILED), claim(id="asked-too", kind=EXTENSION)]
     ledger = of(claim(), *asked, claim(id="undecided", kind=OPEN, constants=("steps",), **FAILED))
     assert counted(ledger.claims) == {**dict.fromkeys(COUNTED, 0), "holds": 1, EXTENSION: 2, OPEN: 1}
-    assert f"1 claims: 1 holds; beside them, 1 {OPEN}, 2 our extension." in markdown(ledger, {})
-    assert "| `vldb08` | 1 | 1 | – | – | – | – | – | 1 | 2 |" in verdict_table(ledger)
+    assert f"1 claims: 1 holds; beside them, 1 {OPEN}, 2 our extension." in in_markdown(ledger)
+    assert "| [vldb08: Scalable Ranked Publish/Subscribe (2008)](reproduction/vldb08.md) | 1 | 1 | 1 | 2 |" in index(
+        ledger, {}
+    )
     page = write_claims(ledger, tmp_path).read_text(encoding="utf-8")
     assert '<span class="verdict aside">our extension: does not hold</span>' in page
     assert "<b>2</b><span>our extension</span>" in page
@@ -111,7 +119,17 @@ def test_what_was_not_recorded_is_not_shown_as_zero(tmp_path: Path) -> None:
     page = write_claims(Ledger({}, claims), tmp_path).read_text()
     assert "1 seed, date not recorded<" in page
     assert "3 seeds, 2026-11-17, 1.5 s<" in page
-    assert "1 seed: 1 claim, 3 seeds: 1 claim." in markdown(Ledger({}, claims), {})
+
+
+def test_what_most_claims_of_a_figure_have_in_common_is_said_once() -> None:
+    alike = [claim(id=id, size="n = 7", seeds=3, load=1.0 * n) for n, id in enumerate("abc", 1)]
+    other = claim(id="d", size="n = 9", seeds=3, basis="counts", load=50.0, substitution="made-up places")
+    text = of_document(of(*alike, other), "vldb08", {})
+    assert "Judged by time, n = 7, 3 seeds, data as published, load 1.0 to 3.0." in text
+    assert text.count("n = 7") == text.count("3 seeds") == 1
+    assert (
+        "| `d` one lookup | 2× (1.5 to 2.67×) | 2.1× | holds, by counts, n = 9, data of ours: made-up places |" in text
+    )
 
 
 def test_figures_are_inside_the_page(tmp_path: Path) -> None:

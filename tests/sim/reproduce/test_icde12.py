@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sim.reproduce import icde12, icde12_parts
+from sim.reproduce import icde12, icde12_bouts, icde12_parts, icde12_topk
 from sim.reproduce.icde12_ablations import VARIANTS, ablation, drift
+from sim.reproduce.series import most_saved
 from sim.reproduce.sheet import Sheet
 from sim.workloads.begen import Begen, begen
 from topk.sparse import METHODS
@@ -41,10 +42,13 @@ def test_counted_parts_are_judged_and_drawn(tmp_path):
 
 
 def test_claims_are_measured_on_the_published_structures(monkeypatch):
-    assert {icde12._METHODS[name][0] for name in (icde12.KIND, icde12.STAR)} == {"k-index-paper", "be-star-paper"}
+    assert {icde12_bouts.METHODS[name][0] for name in (icde12_bouts.KIND, icde12_bouts.STAR)} == {
+        "k-index-paper",
+        "be-star-paper",
+    }
     workload = begen(Begen(subscriptions=300, events=5, dimensions=40, match_probability=0.01))
-    monkeypatch.setattr(icde12, "WARM_UP", 1)
-    made = icde12.bout(workload, tuple(icde12._METHODS), icde12._TOP_K, match_probability=0.01, slots=32)
+    monkeypatch.setattr(icde12_bouts, "WARM_UP", 1)
+    made = icde12_bouts.bout(workload, tuple(icde12_bouts.METHODS), icde12_topk.TOP_K, match_probability=0.01, slots=32)
     assert {"BE*", "BE*(1)", "BE*(5)", "BE*, ours(1)", "k-ind(1)", "BE", "SCAN"} <= set(made.asks)
     answers = {name: ask(made.events[0]) for name, ask in made.asks.items() if "(" not in name}
     assert all(answer == answers["SCAN"] for answer in answers.values())
@@ -52,5 +56,5 @@ def test_claims_are_measured_on_the_published_structures(monkeypatch):
 
 
 def test_the_clustered_maximum_leaves_the_unclustered_point_out():
-    series = {icde12.BE: {2.0: 10.0, icde12._NONE: 100.0}, icde12.STAR: {2.0: 5.0, icde12._NONE: 1.0}}
-    assert icde12.most_saved(icde12._without(series, icde12._NONE), icde12.BE, icde12.STAR) == 50.0
+    series = {icde12_bouts.BE: {2.0: 10.0, icde12._NONE: 100.0}, icde12_bouts.STAR: {2.0: 5.0, icde12._NONE: 1.0}}
+    assert most_saved(icde12._without(series, icde12._NONE), icde12_bouts.BE, icde12_bouts.STAR) == 50.0

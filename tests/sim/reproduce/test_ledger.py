@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import time
 import weakref
 from dataclasses import replace
@@ -26,7 +27,7 @@ from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.reproduce import DOCUMENTS, ledger, measure, page, points, sheet, tables
 from sim.reproduce.measure import Bout
-from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
+from sim.reproduce.rules import COUNTS, SAID, TIME, UNMEASURED, Above, AtMost, Factor, Told, Yes, table
 from sim.reproduce.series import Swept
 from sim.reproduce.sheet import Cause, Sheet, Steps
 
@@ -63,33 +64,40 @@ def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
     assert (tuple(shipped.constants), shipped.substitutions) == (tables.CONSTANTS, tables.SUBSTITUTIONS)
     for claim in shipped.claims:
         told = tables.declared(claim.document)[claim.id]
-        for name in (*sheet.SAID, *sheet.unmeasured(told)):
+        for name in (*SAID, *UNMEASURED):
             assert getattr(claim, name) == getattr(told, name), (claim.id, name)
         assert claim.verdict == NOT_RUN or (claim.size and claim.document in shipped.made)
         assert claim.verdict == NOT_RUN or all("--quick" not in run.command for run in shipped.made[claim.document])
 
 
-def test_the_page_that_ships_is_written_from_the_ledger(tmp_path: Path) -> None:
-    (tmp_path / ledger.PAGE).write_text((DOCS / ledger.PAGE).read_text(encoding="utf-8"), encoding="utf-8")
+def test_the_pages_that_ship_are_written_from_the_ledger(tmp_path: Path) -> None:
+    pages = [Path(page.INDEX), *(Path(page.PAGES, f"{document}.md") for document in DOCUMENTS)]
+    shutil.copytree(DOCS / page.PAGES, tmp_path / page.PAGES)
+    shutil.copy(DOCS / page.INDEX, tmp_path)
     (tmp_path / page.FOLDER).symlink_to(DOCS / page.FOLDER)
     ledger.ship(read_ledger(DOCS / LEDGER), tmp_path)
-    for name in (ledger.PAGE, LEDGER):
+    for name in (*pages, LEDGER):
         assert (tmp_path / name).read_text(encoding="utf-8") == (DOCS / name).read_text(encoding="utf-8"), name
-    (tmp_path / ledger.PAGE).write_text("no such line")
-    with pytest.raises(CoverlayError, match="has no line"):
-        ledger.ship(Ledger({}, []), tmp_path)
+    (tmp_path / page.PAGES / "ibm04.md").unlink()
+    ledger.ship(read_ledger(DOCS / LEDGER), tmp_path)
+    assert "## Figure 5\n" in (tmp_path / page.PAGES / "ibm04.md").read_text(encoding="utf-8")
+    for name in pages[:2]:
+        (tmp_path / name).write_text("no such line")
+        with pytest.raises(CoverlayError, match=f"{name} has no lines"):
+            ledger.ship(read_ledger(DOCS / LEDGER), tmp_path)
+        shutil.copy(DOCS / name, tmp_path / name)
 
 
 def test_shipping_keeps_what_was_measured_before_unless_the_claim_changed(tmp_path: Path, made_up: Sheet) -> None:
-    (tmp_path / ledger.PAGE).write_text((DOCS / ledger.PAGE).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copy(DOCS / page.INDEX, tmp_path)
     measured = made_up.judge("cheaper", [2.0], WHY, size="n = 1")
     ledger.ship(Ledger({}, [measured]), tmp_path)
-    ledger.ship(Ledger({}, [sheet.not_run("vldb08", TOLD["cheaper"])]), tmp_path)
+    ledger.ship(Ledger({}, [TOLD["cheaper"].not_run("vldb08")]), tmp_path)
     assert list(read_ledger(tmp_path / LEDGER).claims) == [measured]
     ours = replace(TOLD["cheaper"], kind=EXTENSION)
-    ledger.ship(Ledger({}, [sheet.not_run("vldb08", ours)]), tmp_path)
+    ledger.ship(Ledger({}, [ours.not_run("vldb08")]), tmp_path)
     assert list(read_ledger(tmp_path / LEDGER).claims) == [replace(measured, kind=EXTENSION)], "measured all the same"
-    ledger.ship(Ledger({}, [sheet.not_run("vldb08", replace(TOLD["cheaper"], claim="a looks at more"))]), tmp_path)
+    ledger.ship(Ledger({}, [replace(TOLD["cheaper"], claim="a looks at more").not_run("vldb08")]), tmp_path)
     assert [claim.verdict for claim in read_ledger(tmp_path / LEDGER).claims] == [NOT_RUN]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.report.claims import OPEN, Figure, Ledger, Reading, read_ledger
-from analysis.report.claims_page import changes_of, markdown, of_figures, picture_name
+from analysis.report.claims_markdown import changes_of, of_document, of_figures, picture_name
 from sim.reproduce import DOCUMENTS, ledger, page
 from sim.reproduce.pictures import Drawing
 from sim.reproduce.small_multiples import Part, _merged, drawn, small_multiples
@@ -29,10 +29,10 @@ def test_every_claim_is_under_one_figure_that_a_command_measures(document: str) 
 
 
 def test_every_figure_that_is_drawn_ships_with_its_picture_and_the_page_shows_it() -> None:
-    text = (DOCS / ledger.PAGE).read_text(encoding="utf-8")
     there = page.there(DOCS / page.FOLDER)
     for name in there:
-        assert f"(figures/{name})" in text
+        text = (DOCS / page.PAGES / f"{name.split('-')[0]}.md").read_text(encoding="utf-8")
+        assert f"(../figures/{name})" in text
     for document, drawings in DRAWINGS.items():
         for figure in FIGURES[document]:
             if figure.name in drawings:
@@ -41,18 +41,27 @@ def test_every_figure_that_is_drawn_ships_with_its_picture_and_the_page_shows_it
     assert sum((DOCS / page.FOLDER / name).stat().st_size for name in there) < _MOST
 
 
-def test_the_page_has_every_figure_every_constant_and_every_substitution() -> None:
+def test_the_pages_have_every_figure_every_constant_and_every_substitution() -> None:
     shipped = read_ledger(ledger.SHIPPED)
-    text = (DOCS / ledger.PAGE).read_text(encoding="utf-8")
+    index = (DOCS / page.INDEX).read_text(encoding="utf-8")
     for document, claims in shipped.documents().items():
+        text = (DOCS / page.PAGES / f"{document}.md").read_text(encoding="utf-8")
+        anchors = [
+            line.removeprefix("## ").lower().replace(" ", "-") for line in text.splitlines() if line[:3] == "## "
+        ]
         for figure, _ in of_figures(claims, FIGURES[document]):
-            assert f"### {document} {figure.name}\n" in text
+            assert f"## {figure.name}\n" in text
             assert f"coverlay reproduce {document} --figures {','.join(figure.steps)}`" in text
+            linked = re.search(
+                rf"\[{document} {re.escape(figure.name)}\]\(reproduction/{document}\.md#(.+?)\) \|", index
+            )
+            assert linked is not None
+            assert linked[1] in [re.sub(r"[^\w-]", "", anchor) for anchor in anchors]
+        assert shipped.substitutions.get(document, "") in text
+        assert all(f"| `{claim.id}` " in text for claim in claims)
     for constant in CONSTANTS:
-        assert f"| `{constant.name}` |" in text
+        assert f"| `{constant.name}` (" in index
         assert constant.figure
-    for said in shipped.substitutions.values():
-        assert said in text
 
 
 def test_an_open_claim_shows_its_range_and_no_verdict() -> None:
@@ -61,8 +70,8 @@ def test_an_open_claim_shows_its_range_and_no_verdict() -> None:
     assert claim.finding == f"{OPEN}: not decidable without near-misses, attribute-skew"
     assert len(claim.swept) >= 4
     found = Ledger({}, [claim], [c for c in CONSTANTS if c.name == "near-misses"])
-    text = markdown(found, {"icde12": [Figure("Figure 7", "Clusters.", ("clusters",), "clusters")]})
-    assert "does not hold" not in text.split("### icde12 Figure 7")[1]
+    text = of_document(found, "icde12", {"icde12": [Figure("Figure 7", "Clusters.", ("clusters",), "clusters")]})
+    assert "does not hold" not in text.split("## Figure 7")[1]
     assert all(reading.ours in changes_of(found, found.constants[0]) for reading in claim.swept.values())
 
 
@@ -81,6 +90,14 @@ def test_a_picture_has_the_published_numbers_in_it(tmp_path: Path) -> None:
     assert shown == ["at ten", "five", "both"]
     small_multiples([part], tmp_path / "a.png")
     assert (tmp_path / "a.png").exists()
+
+
+def test_a_published_number_has_ours_beside_it_only_if_it_is_of_the_same_quantity() -> None:
+    claims = {c.id: c for c in read_ledger(ledger.SHIPPED).claims}
+    drawing = Drawing("title", "n", {})
+    ratio, crossing = (Part(drawing, [claims[id]]).heading for id in ("capacity-0.001", "fig5-crossing"))
+    assert ratio.endswith("capacity-0.001: 5 published, does not hold"), "ours is a ratio of times"
+    assert crossing.endswith("fig5-crossing: 128 published, 128 here")
 
 
 def test_points_of_one_x_each_are_one_curve() -> None:
