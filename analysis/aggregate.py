@@ -14,7 +14,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from analysis.report.effects import baselines
 from analysis.report.factors import factors_of
-from analysis.report.summary import DESCRIBED, FILES, LABELS, METRICS, SIMPLE_ENTRIES, Summary, described
+from analysis.report.summary import DESCRIBED, FILES, LABELS, METRICS, SETTINGS, SIMPLE_ENTRIES, Summary, described
 from analysis.spark import statistics
 from analysis.spark.frames import Frames
 from analysis.spark.jobs import finished
@@ -171,11 +171,25 @@ def labels(run: Run) -> dict[str, Any]:
     }
 
 
+def _in_force(run: Run, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of these keys in a run, by default or by its point."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        value: Any = run.parameters
+        for name in key.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            found[key] = value
+    return found
+
+
 def _run_frame(sweep: Sweep, values: pd.DataFrame) -> pd.DataFrame:
+    swept = sorted({key for run in sweep.runs for key in run.point})
     left = [
         {
             "run": run.name,
             "point": canonical(run.point),
+            SETTINGS: json.dumps(_in_force(run, swept)),
             **labels(run),
             **{name: run.record[name] for name in _EVERY},
             **{name: run.record.get(name) or "" for name in _LATER},

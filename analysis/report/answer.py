@@ -85,12 +85,27 @@ def answer(
     else:
         texts = []
     found = [words.Sentence(text) for text in texts] or words.sentences(effects, metrics)
-    for loss in told.losses[:1]:
-        if effects.summary.happened("failures"):
-            several = len(told.losses) > 1 and loss.run in effects.summary.point_of
-            setting = effects.title(effects.summary.point_of[loss.run]) if several else ""
-            found.append(words.Sentence(loss.where(setting)))
+    if effects.summary.happened("failures"):
+        found.append(words.Sentence(_where_most_was_lost(effects, told)))
     return Answer(tuple(s for s in found if s.text), metrics, tuple(_pictures(effects, told, cases, metrics)))
+
+
+def _where_most_was_lost(effects: Effects, told: Told) -> str:
+    """Of the run that lost most; runs that lost as much are named with it."""
+    known = [loss for loss in told.losses if loss.run in effects.summary.point_of and loss.total]
+    most = [loss for loss in known if loss.total == max(loss.total for loss in known)]
+    if not most:
+        return ""
+    names = " = ".join(effects.title(effects.summary.point_of[loss.run]) for loss in most)
+    who = (
+        f"Of the {len(known)} runs whose losses are drawn, “{names}” lost most"
+        if len(known) > 1
+        else "The first seed lost"
+    )
+    where = most[0].where() if len({loss.brokers for loss in most}) == 1 else ""
+    return (
+        f"{who}: {most[0].total:,} {'delivery' if most[0].total == 1 else 'deliveries'}{f', {where}' if where else ''}."
+    )
 
 
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────

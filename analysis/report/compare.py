@@ -138,13 +138,9 @@ def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Compa
 
 
 def _text_of(summary: Summary, point: str, key: str) -> str:
-    """The value of a swept key; where a case does not set it, that of the experiment, if its traces are there."""
-    values = json.loads(point)
-    if key in values:
-        return value_text(values[key])
-    runs = summary.runs[summary.runs["point"] == point]
-    folder = summary.out / "runs" / f"run={runs['run'].iloc[0]}"
-    return _flat(open_run(folder).parameters).get(key, "not set") if folder.is_dir() else "not set"
+    """The value of a swept key; where a case does not set it, that of the experiment."""
+    values = {**summary.settings(point), **json.loads(point)}
+    return value_text(values[key]) if key in values else "not set"
 
 
 def _without(point: str, key: str) -> str:

@@ -31,8 +31,11 @@ from analysis.spark.statistics import quantile
 EQUAL, CHANCE, DIFFERS, UNSURE = "equal", "chance", "differs", "one seed"
 CLOSE = 1e-9  # relative: rounding of sums, no difference
 # Flooding sends no subscriptions and keeps no tables, and simple routing searches for no covers: zeros are no success.
-_OF_TABLES = {"entries", "reduction", "pruned", "convergence_p95", "control_messages"}
-_OF_SEARCHES = {"probes_per_check"}
+_OF_SEARCHES = {"probes_per_check", "check_time"}
+_OF_TABLES = {
+    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "subscribe_messages",
+    "messages_per_subscribe", "convergence_mean", "convergence_p95", *_OF_SEARCHES,
+}  # fmt: skip
 MORE_IS_BETTER = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}
 
 Floats = NDArray[np.float64]
@@ -138,7 +141,9 @@ class Best:
     levels: tuple[str, ...]  # more than one: equal, or not told apart
     among: tuple[str, ...]
     chance: bool  # some of these levels are not equal, only not told apart
+    without: tuple[str, ...]  # levels that have no such thing; see `lacks`
     shared: bool  # in some combinations of the other factors with levels that are worse in others
+    seeds: int  # that all have; the fewest over the combinations of the other factors
     low: float  # means of the best level over seeds, the smallest and the largest over the other factors
     high: float
 
@@ -212,6 +217,7 @@ class Effects:
         None if it is unknown: a level that was not run in some combination may be the best or not.
         """
         among = tuple(among or factor.levels)
+        without = tuple(level for level in among if self._lacks(factor, level, metric))
         at_rests = [self._known_at(factor, metric, among, rest) for rest in self.rests(factor)]
         found = [self._best_of(factor, metric, mine) for mine in at_rests if mine]
         known = [one for one in found if one is not None]
@@ -222,7 +228,17 @@ class Effects:
         always = tuple(level for level in among if level in somewhere - beaten)
         low, high = min(one.low for one in known), max(one.high for one in known)
         chance = len(always) > 1 and any(one.chance for one in known)
-        return Best(factor, metric, always, known[0].among, chance, bool(somewhere & beaten), low, high)
+        seeds = min(one.seeds for one in known)
+        shared = bool(somewhere & beaten)
+        return Best(factor, metric, always, known[0].among, chance, without, shared, seeds, low, high)
+
+    def has(self, factor: Factor, level: str, metric: str) -> bool:
+        """Whether the metric is known at a level."""
+        values = self.values(metric)
+        return any(at == level and not np.isnan(values[point]).all() for point, at in factor.of.items())
+
+    def _lacks(self, factor: Factor, level: str, metric: str) -> bool:
+        return any(at == level and lacks(self.summary.labels(point), metric) for point, at in factor.of.items())
 
     def _known_at(self, factor: Factor, metric: str, among: Sequence[str], rest: str) -> dict[str, Floats]:
         """By level: the values with one combination of the other factors, where there are any."""
@@ -241,7 +257,7 @@ class Effects:
         alike = [level for level, pair in against.items() if pair is None or pair.verdict in (EQUAL, CHANCE)]
         chance = any(pair is None or pair.verdict == CHANCE for pair in (against[level] for level in alike))
         mean = float(mine[first].mean())
-        return Best(factor, metric, tuple(alike), tuple(mine), chance, False, mean, mean)
+        return Best(factor, metric, tuple(alike), tuple(mine), chance, (), False, int(common.sum()), mean, mean)
 
 
 def baselines(points: Sequence[str], factors: Sequence[Factor]) -> list[tuple[str, str, str]]:

@@ -117,21 +117,23 @@ def _factor(summary: Summary, keys: tuple[str, ...], points: Mapping[str, Mappin
     levels = list(dict.fromkeys(of.values()))
     first = {level: next(point for point in of if of[point] == level) for level in levels}
     labels = {level: summary.labels(first[level]) for level in levels}
+    in_force = {level: {**summary.settings(first[level]), **json.loads(level)} for level in levels}
+    choices = {level: {key: of.get(key) for key in keys} for level, of in in_force.items()}
     if all(len(json.loads(level)) == 1 for level in levels) and len(keys) == 1:
         levels.sort(key=lambda level: _order(json.loads(level)[keys[0]]))
-    base, apart = _compared(levels, labels)
+    base, apart = _compared(levels, labels, choices)
     names = _distinct({level: _name(level, labels[level], keys) for level in levels})
     return Factor(keys, tuple(levels), names, base, apart, of)
 
 
 def _order(value: Any) -> tuple[bool, float]:
-    """Numbers by size; anything else stays as it was."""
+    """Numbers by size, and none before what is done instead; anything else stays as it was."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return not is_number, float(value) if is_number else 0.0
+    return not is_number, float(value) if is_number else float(value != "none")
 
 
 def _compared(
-    levels: Sequence[str], labels: Mapping[str, Mapping[str, Any]]
+    levels: Sequence[str], labels: Mapping[str, Mapping[str, Any]], choices: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, str], dict[str, float]]:
     """Each level's base: a tree in which every level hangs on the one that it differs least from."""
 
@@ -144,7 +146,9 @@ def _compared(
     placed, base, apart = [first], {}, {}
     while others:
         options = [
-            (_distance(new, old, labels), others.index(new), placed.index(old)) for new in others for old in placed
+            (_distance(new, old, labels, choices), others.index(new), placed.index(old))
+            for new in others
+            for old in placed
         ]
         distance, new, old = min(options)
         base[others[new]], apart[others[new]] = placed[old], distance
@@ -152,19 +156,16 @@ def _compared(
     return base, apart
 
 
-def _distance(one: str, other: str, labels: Mapping[str, Mapping[str, Any]]) -> float:
+def _distance(
+    one: str, other: str, labels: Mapping[str, Mapping[str, Any]], choices: Mapping[str, Mapping[str, Any]]
+) -> float:
     """In how many choices two levels differ; how covers are searched is one choice, whatever its keys."""
-    a, b = ({**_defaults(labels[level]), **json.loads(level)} for level in (one, other))
-    keys = {key for key in {*a, *b} if a.get(key) != b.get(key)}
-    choices = {"covering." if key.startswith("covering.") else key for key in keys}
+    a, b = choices[one], choices[other]
+    keys = {key for key in a if a[key] != b[key]}
+    different = {"covering." if key.startswith("covering.") else key for key in keys}
     both_search = is_covering(labels[one]) and is_covering(labels[other])
     nearly = 0.001 * len(keys)  # of several that differ in one choice, the one with most keys alike
-    return nearly + sum(NESTED if choice.startswith(SEARCH) and not both_search else 1.0 for choice in choices)
-
-
-def _defaults(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """What a search for covers has where nothing was set."""
-    return {"routing.mode": labels["mode"], METHOD: labels["method"]} if is_covering(labels) else {}
+    return nearly + sum(NESTED if choice.startswith(SEARCH) and not both_search else 1.0 for choice in different)
 
 
 # ── names ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,9 +1,10 @@
-"""How tables, sentences and pages write a number, a duration, and a value of an experiment file."""
+"""How tables, sentences and pages write a number, a duration, a value of an experiment file, and a list of names."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 UNKNOWN = "–"
@@ -45,3 +46,8 @@ def duration_text(milliseconds: Any) -> str:
 
 def known(number: Any) -> bool:
     return number is not None and not math.isnan(number)
+
+
+def and_all(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])

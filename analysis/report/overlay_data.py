@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.report.effects import Effects
-from analysis.report.summary import is_covering
+from analysis.report.summary import family, is_covering
 from analysis.spark.traces import Run, canonical
 from broker.trace.schema import CLIENT
 
@@ -58,6 +58,7 @@ def _overlay(effects: Effects, run: Run) -> dict[str, Any]:
     return {
         "title": effects.title(point),
         "covering": is_covering(summary.labels(point)),
+        "family": family(run.point),
         "brokers": brokers.to_dict("records"),
         "links": links.fillna(0).to_dict("records"),
         "geographic": bool(run.record.get("geographic")),

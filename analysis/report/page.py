@@ -29,6 +29,7 @@ from analysis.report.effects import Effects
 from analysis.report.factors import factors_of
 from analysis.report.facts import facts, made
 from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of, worst
+from analysis.report.numbers import and_all
 from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, plot_data, study_data
 from analysis.report.page_tables import effect_tables, missed_covers, study_tables, summary_table, trace_hashes
@@ -41,7 +42,7 @@ from analysis.report.summary import Summary, load
 from analysis.report.thresholds import Thresholds
 from analysis.report.told import Told, read_told
 from analysis.report.truth import about_truth, truth_card
-from analysis.report.words import cards
+from analysis.report.words import cards, title
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
 from broker.trace.disk import CURE, replaced_file, writing
@@ -79,7 +80,11 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     runs, warnings = _runs(summary, pictured)
     experiment = begun.experiment
     notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *experiment.get("notes", ())]
-    question = told.held.question if told.held is not None else experiment.get("question") or _question(effects)
+    question = (
+        told.held.question
+        if told.held is not None
+        else (experiment.get("question") or _question(effects, answered.metrics))
+    )
     advice = [] if large and cases else advise(summary)  # a large study says more, workload by workload
     shown, alike = charts_that_differ(effects, answered)
     nets = overlays(effects, [run for run in runs if canonical(run.point) in pictured])
@@ -88,7 +93,9 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     studied = study_tables(cases)
     data = plot_data(effects, answered, [] if large else shown, advice, nets, cases)
     data |= study_data(studied) if many else {}
+    worst_loads = worst(drawn)
     data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
+    data |= {"defaultLoad": drawn.index(worst_loads[0]) if worst_loads else 0}
     data |= _overlay_data(runs, nets, data["defaultOverlay"], asked.contents)
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
@@ -97,12 +104,12 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "made": made(summary),
         # The effects on many workloads together describe none of them, and a search for a rate has its own sentences.
         "cards": [*([] if cases or told.held is not None else cards(effects, answered.metrics)), truth_card(summary)],
-        "answer": [_unbroken(str(sentence)) for sentence in answered.sentences],
+        "answer": answered.sentences,
         "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
-        "worst_loads": worst(drawn),
+        "worst_loads": worst_loads,
         "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),
         "long": LONG,
         "stories": "\n".join(told.stories),
@@ -130,6 +137,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         **_machinery(),
     }
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters["unbroken"] = _unbroken
     return environment.from_string(asset("report.html.jinja")).render(content)
 
 
@@ -161,9 +169,11 @@ def begin(summary: Summary, asked: Asked | None = None) -> Begun:
     return Begun(effects, told, cases, answer(effects, told, cases, experiment.get("asks", ())), toml, experiment)
 
 
-def _unbroken(text: str) -> str:
-    """No line ends between a number and its unit or interval."""
-    return re.sub(r"(?<=\d) (?=%|ms\b|µs\b|points\b|times\b|±)|(?<=[%s]) (?=±)|(?<=±) ", "\u00a0", text)
+def _unbroken(text: object) -> str:
+    """No line ends between a number and its unit or interval, or a key and its number."""
+    return re.sub(
+        r"(?<=\d) (?=%|ms\b|µs\b|s\b|points\b|times\b|±)|(?<=[%s]) (?=±)|(?<=[±=]) (?=\d)", "\u00a0", str(text)
+    )
 
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
@@ -280,12 +290,13 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
     return list(found.values()), notes
 
 
-def _question(effects: Effects) -> str:
-    names = [factor.title for factor in effects.factors]
-    if not names:
-        return "How large do the routing tables get, and what do messages and deliveries cost?"
-    verb = "does" if len(names) == 1 else "do"
-    return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
+def _question(effects: Effects, metrics: Sequence[str]) -> str:
+    """What an experiment without a question of its own is answered for."""
+    titles = and_all([title(name) for name in metrics])
+    factors = [factor.title for factor in effects.factors]
+    if not factors:
+        return f"How large {'is' if len(metrics) == 1 else 'are'} {titles}?"
+    return f"How {'does' if len(factors) == 1 else 'do'} {and_all(factors)} change {titles}?"
 
 
 def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:

@@ -116,7 +116,6 @@ def plot_data(
                 values[name] |= {"mean": None, "low": None, "high": None, "text": NONE}
         keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
         points.append({"keys": keys, "title": effects.title(point), "values": values})
-    covering = [i for i, net in enumerate(nets) if net["covering"]]
     return {
         "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
         "defaultKey": dimensions[0]["name"],
@@ -137,8 +136,15 @@ def plot_data(
         "measures": [
             {"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]
         ],
-        "defaultOverlay": covering[0] if covering else 0,
+        "defaultOverlay": _first_shown(nets),
+        "none": NONE,
     }
+
+
+def _first_shown(nets: Sequence[Mapping[str, Any]]) -> int:
+    """The overlay to open with: one with covering, of the last family, whose numbers are often the largest."""
+    covering = [number for number, net in enumerate(nets) if net["covering"]]
+    return next((number for number in covering if nets[number]["family"] == nets[covering[-1]]["family"]), 0)
 
 
 def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

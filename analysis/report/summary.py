@@ -32,6 +32,7 @@ ROUTING_KEYS = ("routing.", "covering.")
 METRICS = "metrics.csv"  # in results: what each metric is, those of plug-ins too
 DESCRIBED = ("name", "title", "unit", "definition", "formula", "signed")  # its columns
 _UNKNOWN = dict.fromkeys(("mean", "sd", "low", "high", "min", "max"), math.nan) | {"n": 0}
+SETTINGS = "settings"  # a run's value of every swept key, also of those that its point does not name, as JSON
 SIMPLE_ENTRIES = "simple_entries"  # in a run's record: what simple routing would keep in the same trees
 
 
@@ -83,6 +84,15 @@ class Summary:
     def _values(self) -> dict[tuple[str, str], Mapping[str, Any]]:
         rows: Any = self.points.to_dict("records")
         return {(row["point"], row["metric"]): row for row in rows}
+
+    def settings(self, point: str) -> dict[str, Any]:
+        """The value of every swept key at a point, by default or named by it; none where a key does not exist."""
+        return self._settings[point]
+
+    @cached_property
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        first = self.runs.drop_duplicates("point")
+        return {point: json.loads(text) for point, text in zip(first["point"], first[SETTINGS], strict=True)}
 
     def labels(self, point: str) -> dict[str, Any]:
         """LABELS of a point, and the FACTS that its strategy and its covering method declare.
@@ -213,7 +223,7 @@ def load(out: Path) -> Summary:
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
         lacking = OURS - set(frames["points"]["metric"])
-        lacking |= {*OURS, *FACTS, SIMPLE_ENTRIES} - set(frames["runs"].columns)
+        lacking |= {*OURS, *FACTS, SETTINGS, SIMPLE_ENTRIES} - set(frames["runs"].columns)
         lacking |= {"factor"} - set(frames["differences"].columns)
         if len(frames["times"]):
             lacking |= COLUMNS - set(frames["times"].columns)

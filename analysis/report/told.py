@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.report.numbers import number_text
+from analysis.report.numbers import and_all, number_text
 
 FILE = "told.json"
 
@@ -35,16 +35,14 @@ class Loss:
             if required
         ]
 
-    def where(self, setting: str = "") -> str:
-        """Whose clients lost most; `setting` names the setting if there are several."""
-        total = sum(lost for _, _, lost in self.times)  # `brokers` has only those that lost most
-        shares = [(name, number_text(lost / total, "share")) for name, lost in self.brokers[:3]] if total else []
-        if not shares:
-            return ""
-        (name, share), *others = shares
-        then = f", then those of {' and '.join(f'{name} ({share})' for name, share in others)}" if others else ""
-        clients = f"In the setting “{setting}”, clients" if setting else "Clients"
-        return f"{clients} of {name} lost most ({share} of all that was lost){then}."
+    @property
+    def total(self) -> int:
+        return sum(lost for _, _, lost in self.times)  # `brokers` has only those that lost most
+
+    def where(self) -> str:
+        """Whose clients lost most; empty if nothing was lost."""
+        shares = [f"{name} {number_text(lost / self.total, 'share')}" for name, lost in self.brokers[:3] if lost]
+        return f"of which clients of {and_all(shares)}" if shares else ""
 
 
 @dataclass(frozen=True)

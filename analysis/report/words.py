@@ -6,9 +6,11 @@ A sentence keeps the effects that it was made from, so that it can be checked ag
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from analysis.report.effects import (
     CHANCE,
@@ -22,7 +24,7 @@ from analysis.report.effects import (
     Paired,
 )
 from analysis.report.factors import ONE, Factor
-from analysis.report.numbers import duration_text, number_text
+from analysis.report.numbers import and_all, duration_text, number_text
 from analysis.spark.metrics import CATALOGUE
 
 MOST_COMPARISONS = 12  # of one factor; more are a table
@@ -32,33 +34,57 @@ TIMES = 3.0  # from here on a factor is easier to read than a percentage
 
 
 @dataclass(frozen=True)
+class Span:
+    """The means of a metric in all settings, from the smallest to the largest."""
+
+    metric: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Sentence:
     text: str
-    of: tuple[Effect | Best, ...] = ()
+    of: tuple[Effect | Best | Span, ...] = ()
 
     def __str__(self) -> str:
         return self.text
 
 
 def sentences(effects: Effects, metrics: Sequence[str]) -> list[Sentence]:
-    """What every factor does to these metrics, and its best levels."""
-    found: list[Sentence] = []
+    """The values, where no comparison has them; what every factor does to these metrics, and its best levels."""
+    found = [_values(effects, metrics)] if len(effects.factors) != 1 else []
     for factor in effects.factors:
         compared = comparisons(factor)
         if factor.numbers:
             found.append(_from_to(effects, factor, metrics))
         elif len(compared) <= MOST_COMPARISONS:
-            found += [_compared(effects, factor, base, level, metrics) for base, level in compared]
+            still = [metric for metric in metrics if len(compared) > 1 and _is_still(effects, factor, metric)]
+            moved = [metric for metric in metrics if metric not in still]
+            found += [_compared(effects, factor, base, level, moved) for base, level in compared]
+            found += _without_base(effects, factor, [m for m in moved if not _along(effects, factor, m)])
+            found.append(_whatever(effects, factor, still))
         if not factor.numbers and len(factor.levels) > 2:
             found += _best(effects, factor, metrics)
-    if len(effects.summary.order) == 1:
-        found.append(_single(effects, metrics))
     return [sentence for sentence in found if sentence.text]
 
 
 def comparisons(factor: Factor) -> list[tuple[str, str]]:
     """(base, level) of the levels that differ from their base in one choice."""
     return [(base, level) for level, base in factor.base.items() if factor.apart[level] <= ONE]
+
+
+def _without_base(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sentence]:
+    """Metrics that no base has, such as switch-overs without fail-over: levels against the first that has them."""
+    by_base: dict[str, list[str]] = {}
+    for metric in metrics if len(factor.keys) == 1 else ():  # any two levels differ in one choice
+        for first in [level for level in factor.levels if effects.has(factor, level, metric)][:1]:
+            by_base.setdefault(first, []).append(metric)
+    return [
+        _compared(effects, factor, first, level, some)
+        for first, some in by_base.items()
+        for level in factor.levels[factor.levels.index(first) + 1 :]
+    ]
 
 
 _PER_MS = {"ms": 1.0, "µs": 0.001}
@@ -100,20 +126,25 @@ def _sentence(effects: Effects, start: str, factor: Factor, base: str, level: st
     told = [e for e in known if e.verdict not in (CHANCE, EQUAL) or _between(effects, e)]
     chance = [e for e in known if e.verdict == CHANCE and e not in told]
     equal = [title(e.metric) for e in known if e.verdict == EQUAL and e not in told]
-    words = [_listed(effects, told)] if told else []
+    words = [f"{start}: {_listed(effects, told)}"] if told else []
     if chance:
-        words.append(f"no more than chance: {_listed(effects, chance)}")
+        words.append(f"not beyond chance: {_listed(effects, chance)}")
     if equal:
-        words.append(f"{'equal with every seed' if not words else 'equal'}: {', '.join(equal)}")
-    return Sentence(f"{start}: {'; '.join(words)}." if words else "", tuple(known))
+        words.append(f"{'equal' if words else 'equal with every seed'}: {', '.join(equal)}")
+    text = "; ".join(words) if told else f"{start}, {'; '.join(words)}"
+    return Sentence(f"{text}." if words else "", tuple(known))
 
 
 def _listed(effects: Effects, some: Sequence[Effect]) -> str:
-    """Metrics that change from the same to the same by the same are named together."""
+    return _by_words((effect.metric, in_words(effects, effect)) for effect in some)
+
+
+def _by_words(said: Iterable[tuple[str, str]]) -> str:
+    """Metrics about which the same is said are named together."""
     titles: dict[str, list[str]] = {}
-    for effect in some:
-        titles.setdefault(in_words(effects, effect), []).append(title(effect.metric))
-    return ", ".join(f"{' and '.join(names)} {words}" for words, names in titles.items())
+    for metric, words in said:
+        titles.setdefault(words, []).append(title(metric))
+    return ", ".join(f"{and_all(names)} {words}" for words, names in titles.items())
 
 
 def title(metric: str) -> str:
@@ -135,16 +166,16 @@ def in_words(effects: Effects, effect: Effect) -> str:
         change = change_text(part, metric)
         base, value = with_unit(part.base, metric), with_unit(part.value, metric)
         stays = base == value and change in ("", _NOTHING)
-        ends = f"stays {base}" if stays else f"{base} → {value}{f' ({change})' if change else ''}"
-        return f"{ends}{_between(effects, effect)}"
+        moves = f"stays {base}" if stays else f"{base} → {value}{f' ({change})' if change else ''}"
+        return f"{moves}{_between(effects, effect)}"
     parts = effect.ordered()
     texts = _short_changes(parts, metric)
     if len(set(texts)) == 1:
-        others = " and ".join(other.title for other in effects.factors if other is not effect.factor)
+        others = and_all([other.title for other in effects.factors if other is not effect.factor])
         return f"{texts[0]} whatever the {others}{_between(effects, effect)}"
-    low, high = (_where(effects, effect, texts, end) for end in (0, -1))
+    ends = dict.fromkeys(_where(effects, effect, texts, end) for end in (0, -1))
     count = f", beyond chance in {effect.sure} of {len(parts)}" if 0 < effect.sure < len(parts) else ""
-    return f"{low} to {high}{count}{_between(effects, effect)}"
+    return f"{' to '.join(ends)}{count}{_between(effects, effect)}"
 
 
 def _where(effects: Effects, effect: Effect, texts: Sequence[str], end: int) -> str:
@@ -162,7 +193,7 @@ def change_text(part: Paired, metric: str) -> str:
     if not part.base:
         return ""
     if part.base > 0 and part.value / part.base >= TIMES:
-        return f"{number_text(part.value / part.base, '')} times"
+        return _times(part)
     return f"{_signed(100 * part.change)} %" + (f" ± {100 * half / abs(part.base):.1f}" if half else "")
 
 
@@ -170,8 +201,14 @@ def _short_changes(parts: Sequence[Paired], metric: str) -> list[str]:
     """Alike: all as times if one is and all are increases."""
     texts = [_short_change(part, metric) for part in parts]
     if any(text.endswith(_TIMES) for text in texts) and all(0 < part.base < part.value for part in parts):
-        return [f"{number_text(part.value / part.base, '')}{_TIMES}" for part in parts]
+        return [_times(part) for part in parts]
     return texts
+
+
+def _times(part: Paired) -> str:
+    """1.00 times, 11.5 times, 1,234 times."""
+    ratio = part.value / part.base
+    return f"{number_text(ratio, '') if ratio >= 100 else f'{ratio:#.3g}'}{_TIMES}"
 
 
 _NOTHING, _TIMES = "0.0 % ± 0.0", " times"
@@ -180,7 +217,7 @@ _NOTHING, _TIMES = "0.0 % ± 0.0", " times"
 def _short_change(part: Paired, metric: str) -> str:
     """The change alone; both values where there is none."""
     if part.verdict == EQUAL:
-        return "equal"
+        return "unchanged"
     text = change_text(part, metric).partition(" ± ")[0]
     return text or f"{with_unit(part.base, metric)} → {with_unit(part.value, metric)}"
 
@@ -224,7 +261,7 @@ def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sent
     for metric in metrics:
         best = effects.best(factor, metric)
         if best is not None and not best.levels:
-            others = " and ".join(other.title for other in effects.factors if other is not factor)
+            others = and_all([other.title for other in effects.factors if other is not factor])
             found.append(Sentence(f"{_superlative(metric)}: which {factor.title} has it depends on {others}.", (best,)))
         if best is None or not _tells(best):
             continue
@@ -250,12 +287,13 @@ def best_in_words(best: Best) -> str:
     who = sign.join(best.factor.names[level] for level in best.levels)
     if len(best.levels) > MOST_NAMES:
         others = [best.factor.names[level] for level in best.among if level not in best.levels]
-        who = f"all but {' and '.join(others)}"
-    low, high = (with_unit(number, best.metric) for number in (best.low, best.high))
-    numbers = low if low == high else f"{low} to {high}"
-    alike = ", not told apart by these seeds" if best.chance else ""
+        who = f"all but {and_all(others)}"
+    numbers = range_text(best.low, best.high, best.metric)
+    alike = ", not told apart by these seeds" if best.chance else ", by one seed" if best.seeds == 1 else ""
     shared = ", in some settings not told apart from others" if best.shared else ""
-    return f"{_superlative(best.metric)}: {who} ({numbers}{alike}{shared})"
+    without = and_all([best.factor.names[level] for level in best.without])
+    none = f"; none with {without}" if without else ""
+    return f"{_superlative(best.metric)}: {who} ({numbers}{alike}{shared}{none})"
 
 
 def _superlative(metric: str) -> str:
@@ -265,14 +303,49 @@ def _superlative(metric: str) -> str:
     return f"{words.get(CATALOGUE[metric].unit, 'Fewest')} {title(metric)}"
 
 
-# ── one setting ────────────────────────────────────────────────────────────────────────────────────────────
+# ── what holds in all settings ─────────────────────────────────────────────────────────────────────────────
 
 
-def _single(effects: Effects, metrics: Sequence[str]) -> Sentence:
-    summary = effects.summary
-    means = {metric: summary.means(metric) for metric in metrics}
-    words = [f"{title(m)}: {with_unit(next(iter(of.values())), m)}" for m, of in means.items() if of]
-    return Sentence(_capital(f"{'; '.join(words)}.") if words else "")
+def _values(effects: Effects, metrics: Sequence[str]) -> Sentence:
+    """Routing-table entries 1,320; latency p99 31.3 ms to 52 ms."""
+    spans = []
+    for metric in metrics:
+        means = [float(np.nanmean(of)) for of in effects.values(metric).values() if not np.isnan(of).all()]
+        spans += [Span(metric, min(means), max(means))] if means else []
+    words = _by_words((span.metric, range_text(span.low, span.high, span.metric)) for span in spans)
+    where = "Over all settings: " if len(effects.summary.order) > 1 else ""
+    return Sentence(_capital(f"{where}{words}.") if words else "", tuple(spans))
+
+
+def range_text(low: float, high: float, metric: str) -> str:
+    ends = (with_unit(number, metric) for number in (low, high))
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _is_still(effects: Effects, factor: Factor, metric: str) -> bool:
+    """Whether no comparison shows a difference: equal, or perhaps chance and alike in all digits that are shown."""
+    parts = [part for effect in _along(effects, factor, metric) for part in effect.parts]
+    return bool(parts) and all(
+        part.verdict == EQUAL
+        or (part.verdict == CHANCE and with_unit(part.base, metric) == with_unit(part.value, metric))
+        for part in parts
+    )
+
+
+def _along(effects: Effects, factor: Factor, metric: str) -> list[Effect]:
+    known = (effects.compare(factor, base, level, metric) for base, level in comparisons(factor))
+    return [effect for effect in known if effect is not None]
+
+
+def _whatever(effects: Effects, factor: Factor, metrics: Sequence[str]) -> Sentence:
+    """The metrics that no level of a factor changes."""
+    of = {metric: _along(effects, factor, metric) for metric in metrics}
+    equal = [title(metric) for metric in of if all(effect.verdict == EQUAL for effect in of[metric])]
+    nearly = [title(metric) for metric in of if title(metric) not in equal]
+    words = [f"equal with every seed: {', '.join(equal)}"] if equal else []
+    words += [f"alike in all digits shown: {', '.join(nearly)}"] if nearly else []
+    text = f"Whatever the {factor.title}, {'; '.join(words)}." if words else ""
+    return Sentence(text, tuple(effect for some in of.values() for effect in some))
 
 
 def _capital(text: str) -> str:
@@ -291,7 +364,7 @@ def cards(effects: Effects, metrics: Sequence[str], most: int = 3) -> list[dict[
     found: list[dict[str, Any]] = []
     for factor in effects.factors:
         ends = [(factor.levels[0], factor.levels[-1])] if factor.numbers else comparisons(factor)
-        known = (effects.compare(factor, base, level, m) for m in metrics[:2] for base, level in ends)
+        known = (effects.compare(factor, base, level, m) for m in metrics for base, level in ends)
         effect = next((e for e in known if e is not None and e.verdict not in (CHANCE, EQUAL)), None)
         if effect is not None:
             text = f"{title(effect.metric)}: {head(factor, effect.base, effect.level)}"

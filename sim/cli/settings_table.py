@@ -26,16 +26,17 @@ def print_settings(begun: Any, points: Sequence[str], wide: bool) -> None:
 
     effects, metrics = begun.effects, begun.answer.metrics
     every = table_metrics(effects.summary, metrics)
-    answers = answering(effects, metrics)[:MOST] or list(metrics[:MOST])
-    shown = table(effects, every if wide else answers, points)
+    answers, same = answering(effects, metrics)[:MOST], alike(effects, metrics)
+    if same and not wide:
+        say(same)
+    shown = table(effects, every if wide else answers or metrics[:MOST], points)
     names = sum(column.metric is None for column in shown.columns)
     columns = list(range(len(shown.columns)))
     limit = None if wide else min(OUT.width if sys.stdout.isatty() else NARROW, NARROW)
     if limit is not None:
         columns = _fitting(shown, names, limit)
-    if (same := alike(effects, metrics)) and not wide:
-        say(same)
-    _print(shown, names, columns, limit)
+    if answers or wide or not same:  # else the line has said it all
+        _print(shown, names, columns, limit)
     missing = len(every) - (len(columns) - names)
     if left := left_out(effects.summary, points):
         say(left)
@@ -79,17 +80,26 @@ def _print(shown: Any, names: int, columns: Sequence[int], limit: int | None) ->
     printed = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
     numbers = sum(_width(shown, column) + GAP for column in columns[names:])
     whole = sum(_width(shown, column) + GAP for column in range(names))
-    broken = limit is not None and whole + numbers > limit
-    room = max(LEAST_NAME, ((limit or 0) - numbers) // max(names, 1) - GAP)
+    widths = {column: _width(shown, column) for column in columns}
+    if limit is not None and whole + numbers > limit:
+        widths |= _shared({column: widths[column] for column in columns[:names]}, limit - numbers - GAP * names)
     for column in columns:
-        width = _width(shown, column)
         printed.add_column(
             "\n".join(_header(shown.headers[column])),
             justify="right" if shown.columns[column].numeric else "left",
-            width=min(width, room) if column < names and broken else width,
+            width=widths[column],
             overflow="fold",
             no_wrap=column >= names,
         )
     for row in shown.rows:
         printed.add_row(*(row[column].replace("[", "\\[") for column in columns))
     OUT.print(printed, crop=False)
+
+
+def _shared(widths: dict[int, int], room: int) -> dict[int, int]:
+    """Columns of names get what they need, the widest what is left; none less than LEAST_NAME of it."""
+    found: dict[int, int] = {}
+    for left, column in zip(range(len(widths), 0, -1), sorted(widths, key=lambda column: widths[column]), strict=True):
+        found[column] = min(widths[column], max(LEAST_NAME, room // left))
+        room -= found[column]
+    return found

@@ -63,7 +63,7 @@ BROKER = {**RUN, "broker": "number of the broker"}
 RESULTS: dict[str, tuple[str, dict[str, str]]] = {
     "runs": (
         "A row per run: what it was, then a column for each metric (below).",
-        {**RUN, **POINT},  # and of its record
+        {**RUN, "point": POINT["point"], "settings": "the values of all swept keys in force, as JSON", **POINT},
     ),
     "points": (
         "A row per point and metric.",

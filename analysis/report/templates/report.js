@@ -23,7 +23,7 @@
     axis: {
       labelColor: colour("--soft"), titleColor: colour("--soft"), titleFontWeight: "normal", labelFontSize: 11.5,
       titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
-      labelLimit: 120, labelAngle: 0, labelOverlap: "greedy", labelSeparation: 6,
+      labelLimit: 120, labelAngle: 0, labelOverlap: "greedy", labelSeparation: 6, labelBound: true,
     },
     legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 230,
       symbolBaseFillColor: colour("--soft"), symbolBaseStrokeColor: colour("--soft"),
@@ -56,8 +56,9 @@
     const scale = { domain: known.map(([name]) => name), range: known.map(([, i]) => colours.range[i]) };
     for (const layer of spec.layer) if (layer.encoding.color?.field) layer.encoding.color.scale = scale;
   };
-  // A legend as wide as its picture: it begins right of the axis. Names of lines that lie on each other are broken.
-  const BROKEN = "split(replace(datum.label, / = /g, ' =|'), '|')";
+  // A legend as wide as its picture: it begins right of the axis. Names that are longer are broken between words.
+  const broken = (letters) => "split(replace(replace(replace(datum.label, / ([=≈]) /g, ' $1\\n'), /(.{1," + letters +
+    "})(?: |$)/gm, '$1\\n'), /\\n+$/, ''), /\\n+/)";
   const fitLegend = (id, spec, names) => {
     const room = $(id).clientWidth - 80, longest = Math.max(...[...names].map((name) => name.length));
     const columns = Math.max(1, Math.min(4, Math.floor(room / (7 * longest + 28))));
@@ -67,7 +68,7 @@
       if (!color?.field) continue;
       // One entry says nothing; dozens leave no room for the picture.
       if (names.size < 2 || names.size > MOST_NAMES) color.legend = null;
-      else if (color.legend) Object.assign(color.legend, { columns, labelExpr: BROKEN, labelLimit: Math.max(80, room) });
+      else if (color.legend) Object.assign(color.legend, { columns, labelExpr: broken(Math.max(12, Math.floor(room / 7) - 3)), labelLimit: Math.max(80, room) });
     }
   };
 
@@ -198,9 +199,13 @@
     return alikeAsOne(rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x)));
   };
   // Lines on each other hide each other: those with the same values everywhere are one line with all their names.
-  const alikeAsOne = (rows) => {
-    const lines = new Map(), same = new Map();
+  const bySeries = (rows) => {
+    const lines = new Map();
     for (const r of rows) lines.set(r.series, [...(lines.get(r.series) ?? []), r]);
+    return lines;
+  };
+  const alikeAsOne = (rows) => {
+    const lines = bySeries(rows), same = new Map();
     for (const [name, of] of lines) {
       const text = JSON.stringify(of.map((r) => [r.x, r.y, r.metric]));
       same.set(text, [...(same.get(text) ?? []), name]);
@@ -223,13 +228,21 @@
     const names = new Map(rows.map((r) => [r.series, of.get(r.first)]));
     return { domain: [...names.keys()], range: [...names.values()] };
   };
+  // Lines within the width of a mark hide each other too: they are one line with all their names; the data have each.
+  const nearAsOne = (rows, pixel) => {
+    const lines = bySeries(rows), same = [];
+    const near = (a, b) => a.length === b.length && a.every((r, i) => r.x === b[i].x && r.metric === b[i].metric && Math.abs(pixel(r.y) - pixel(b[i].y)) < 3);
+    for (const [name, of] of lines) {
+      const group = same.find((known) => near(lines.get(known[0]), of));
+      if (group) group.push(name); else same.push([name]);
+    }
+    return same.flatMap((names) => lines.get(names[0]).map((r) => ({ ...r, series: names.join(" ≈ ") })));
+  };
   // More lines than a legend holds are named where they end, as long as names do not lie on each other.
-  const endLabels = (rows, series, order, log, top) => {
+  const endLabels = (rows, series, order, pixel) => {
     if (series.size <= MOST_NAMES) return rows;
     const ends = new Map();
     for (const r of rows) if (r.x !== null && (!ends.has(r.series) || order.indexOf(r.x) >= order.indexOf(ends.get(r.series).x))) ends.set(r.series, r);
-    const least = Math.min(...rows.map((r) => r.y).filter((y) => y > 0));
-    const pixel = (y) => (log ? 260 * Math.log(y / least) / Math.log(top / least || 2) : 260 * y / (top || 1));
     const taken = [], named = new Set();
     for (const r of [...ends.values()].sort((a, b) => b.y - a.y)) {
       if (taken.some((at) => Math.abs(at - pixel(r.y)) < 12)) continue;
@@ -255,7 +268,12 @@
     // An interval that reaches 0 would make the axis endless.
     const cut = (r) => (r.low === null ? null : Math.max(r.low, r.y / 10));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: cut(r) }));
+    const least = Math.min(...positive), whole = 1.06 * top;
+    const pixel = (y) => (log ? 260 * Math.log(y / least) / Math.log(whole / least || 2) : 260 * y / (whole || 1));
+    if (dimension.numeric && scale !== "fit") rows = nearAsOne(rows, pixel);
     if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only, intervals end at a tenth of the mean." : "") +
+      (rows.some((r) => r.series.includes(" ≈ ")) ? " ≈: lines too close to tell apart here." : "") +
+      (/ [=≈] /.test(rows[0]?.series) && rows.every((r) => r.series === rows[0].series) ? " The one line is " + rows[0].series + "." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Lines without a name at their end: point at them, or tick settings in the table." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
@@ -264,7 +282,7 @@
     if (!dimension.numeric) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "line");
     if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
     const series = new Set(rows.map((r) => r.series));
-    rows = endLabels(rows, series, dimension.values, log, 1.06 * top);
+    rows = endLabels(rows, series, dimension.values, pixel);
     if (series.size <= MOST_NAMES) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text");
     const longest = Math.max(...dimension.values.map((value) => value.length)), room = $(id).clientWidth - 70;
     const crowded = 7.5 * (longest + 2) * dimension.values.length > room;
@@ -279,7 +297,8 @@
         encoding.x.scale = { type: "band", domain: dimension.values, padding: 0.4 };
         encoding.xOffset = { field: "series", type: "nominal", sort: null };
       }
-      encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
+      const ticks = log ? tens(least / 2, 2 * top) : [];
+      encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6, values: ticks.length > 1 ? ticks : undefined };
       encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
         : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
       if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
@@ -360,14 +379,16 @@
   const tens = (low, high) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 12)).filter((ten) => low <= ten && ten <= high);
   const drawRows = (id, name, headed = false) => {
     const { title, unit } = data.metrics[name];
-    const known = shownPoints().filter((p) => p.values[name].mean !== null), positive = known.map((p) => p.values[name].mean);
+    // A setting that has no such thing has its row too: none is neither 0 nor forgotten.
+    const known = shownPoints().filter((p) => p.values[name].mean !== null || p.values[name].text === data.none);
+    const positive = known.map((p) => p.values[name].mean).filter((mean) => mean !== null);
     // Values that differ a hundredfold are all nothing but the largest on a linear axis.
     const log = unit !== "share" && Math.min(...positive) > 0 && Math.max(...positive) > 100 * Math.min(...positive);
     const zero = log ? Math.min(...positive) / 2 : 0;
     const rows = known.map((p) => {
       const v = p.values[name];
       return { setting: p.title, series: p.title, y: v.mean, low: v.low === null ? null : log ? Math.max(v.low, v.mean / 10) : v.low, high: v.high, zero, text: v.text,
-        end: v.high ?? v.mean, short: v.text.split(" ± ")[0], seeds: v.n };
+        end: v.high ?? v.mean ?? zero, short: v.text.split(" ± ")[0], seeds: v.n };
     });
     showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
       rows);
@@ -702,6 +723,7 @@
   }
   if (data.loads.length) {
     data.loads.forEach((load, i) => option($("load-point"), String(i), load.title));
+    $("load-point").value = String(data.defaultLoad);
     for (const [name, measure] of Object.entries(data.loadMeasures)) option($("load-measure"), name, measure.title);
     $("load-point").onchange = $("load-measure").onchange = drawLoad;
   }

@@ -10,12 +10,16 @@ from statistics import fmean, stdev
 import pandas as pd
 
 from analysis.report.effects import Best, Effect
-from analysis.report.words import Sentence, with_unit
+from analysis.report.words import Sentence, Span, title, with_unit
 from analysis.spark.metrics import CATALOGUE
 
 # Student's t, two-sided 95 %, by degrees of freedom; from a printed table.
 T = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706}
-FLOODING_HAS_NO = {"entries", "reduction", "pruned", "convergence_p95", "control_messages"}
+SEARCHES = {"probes_per_check", "check_time"}
+FLOODING_HAS_NO = {
+    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "subscribe_messages",
+    "messages_per_subscribe", "convergence_mean", "convergence_p95", *SEARCHES,
+}  # fmt: skip
 MORE = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}
 
 
@@ -26,7 +30,10 @@ def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence]) -> list[str]:
     for sentence in sentences:
         for claim in sentence.of:
             text = sentence.text
-            problems = table.effect(claim, text) if isinstance(claim, Effect) else table.best(claim, text)
+            if isinstance(claim, Effect):
+                problems = table.effect(claim, text)
+            else:
+                problems = table.best(claim, text) if isinstance(claim, Best) else table.span(claim, text)
             found += [f"{problem}: {sentence}" for problem in problems]
     return found
 
@@ -40,7 +47,7 @@ class Runs:
         mine = [row for row in self.rows if row["point"] == point]
         if metric in FLOODING_HAS_NO:
             mine = [row for row in mine if row["sends_to"] != "nobody"]
-        if metric == "probes_per_check":
+        if metric in SEARCHES:
             mine = [row for row in mine if row["sends_to"] != "all" or row["holds_back"]]
         return {row["seed"]: row[metric] for row in mine if row.get(metric, math.nan) == row.get(metric)}
 
@@ -67,8 +74,11 @@ class Runs:
         if len(pairs) != len(claim.parts):
             yield f"{len(pairs)} combinations, not {len(claim.parts)}"
         verdicts = {verdict(both) for both in pairs}
-        first, _, _ = text.partition("; ")
-        may_be_chance = text.partition("no more than chance: ")[2].partition("; equal")[0]
+        if text.startswith("Whatever the "):
+            yield from self.still(pairs, verdicts, claim, text)
+            return
+        first = "" if ", not beyond chance: " in text else text.partition("; ")[0]
+        may_be_chance = text.partition("not beyond chance: ")[2].partition("; equal")[0]
         if "differs" in verdicts or "one seed" in verdicts:
             where = first
         elif "chance" in verdicts:
@@ -79,6 +89,23 @@ class Runs:
         if not any(clause in where for clause in expected):
             yield f"{claim.metric} should be {' or '.join(expected)}"
 
+    def still(
+        self, pairs: list[list[tuple[float, float]]], verdicts: set[str], claim: Effect, text: str
+    ) -> Iterable[str]:
+        """Equal, or alike in what is written and perhaps chance."""
+        equal = text.partition("alike in all digits shown: ")[0]
+        shown = all(len({with_unit(mean, claim.metric) for mean in means(both)}) == 1 for both in pairs)
+        if verdicts == {"equal"} if title(claim.metric) in equal else verdicts <= {"equal", "chance"} and shown:
+            return
+        yield f"{claim.metric} is not the same whatever the {claim.factor.title}"
+
+    def span(self, claim: Span, text: str) -> Iterable[str]:
+        """From the smallest to the largest mean of all settings."""
+        known = [fmean(of.values()) for point in self.points if (of := self.values(point, claim.metric))]
+        ends = dict.fromkeys(with_unit(end, claim.metric) for end in (min(known), max(known)))
+        if " to ".join(ends) not in text or title(claim.metric) not in text.lower():
+            yield f"{claim.metric} is {' to '.join(ends)}"
+
     def best(self, claim: Best, text: str) -> Iterable[str]:
         """Whoever is named has the least or is not told apart from it, whatever the other keys; all others have more
         for sure with some."""
@@ -86,12 +113,14 @@ class Runs:
         by_level = {level: self.at(level, claim.factor.keys) for level in claim.among}
         first_somewhere: set[str] = set()
         beaten: set[str] = set()
+        seeds_seen: set[int] = set()
         for rest in {rest for at in by_level.values() for rest in at}:
             values = {level: self.values(at[rest], claim.metric) for level, at in by_level.items() if rest in at}
             values = {level: of for level, of in values.items() if of}
             seeds = sorted(set.intersection(*(set(of) for of in values.values()))) if values else []
             if len(values) < 2 or not seeds:
                 continue
+            seeds_seen.add(len(seeds))
             means = {level: sign * fmean(of[seed] for seed in seeds) for level, of in values.items()}
             first = min(means, key=lambda level: means[level])
             for level, of in values.items():
@@ -107,6 +136,13 @@ class Runs:
                 continue
             if claim.factor.names[level] not in text:
                 yield f"{level} is not named"
+        lacking = {
+            level for level, at in by_level.items() if not any(self.values(p, claim.metric) for p in at.values())
+        }
+        if lacking and "none with" not in text and claim.metric in FLOODING_HAS_NO:
+            yield f"nobody says that {lacking} has no {claim.metric}"
+        if claim.levels and seeds_seen == {1} and "by one seed" not in text:
+            yield "one seed makes nobody the best"
 
 
 def verdict(both: list[tuple[float, float]]) -> str:
@@ -134,7 +170,7 @@ def means(both: list[tuple[float, float]]) -> tuple[float, float]:
 
 def change(both: list[tuple[float, float]], metric: str) -> str:
     if verdict(both) == "equal":
-        return "equal"
+        return "unchanged"
     a, b = means(both)
     if CATALOGUE[metric].unit == "share":
         points = round(abs(100 * (b - a)), 1)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from analysis.report.compare import Comparison, compare_by, compare_results
+from analysis.report.effects import Effects
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
-from tests.analysis import handmade
-from tests.analysis.report.test_effects import STATE, STRATEGY, point, summary_of
+from tests.analysis.report.checker import verdict
+from tests.analysis.report.test_effects import STATE, STRATEGY, point, summary_of, sweeps
 
 
 def results(covering: float, seeds: Any = (1, 2, 3), strategies: Any = ("simple", "covering")) -> Summary:
@@ -91,14 +94,43 @@ def test_the_values_of_one_key_are_compared_within_one_folder() -> None:
         compare_by(summary, "routing.mode")
 
 
-def test_a_case_that_does_not_set_the_key_has_the_value_of_the_experiment(tmp_path: Path) -> None:
-    """Its traces tell which; without them it is named as not set."""
-    runs = {(point(**given), 1): {"entries": 20.0} for given in ({}, {"covering__method": "scan"})}
-    summary = replace(summary_of(runs), out=tmp_path)
-    assert set(compare_by(summary, "covering.method", ["entries"]).names) == {"not set", "scan"}
-    run = summary.runs.loc[summary.runs["point"] == point(), "run"].iloc[0]
-    handmade.write(tmp_path, run, {"covering.method": "kdtree"})
-    assert set(compare_by(summary, "covering.method", ["entries"]).names) == {"kdtree", "scan"}
+def test_a_case_that_does_not_set_the_key_has_the_value_of_the_experiment() -> None:
+    runs = {(point(**keys), 1): {"entries": 20.0} for keys in ({}, {"covering__method": "kdtree"})}
+    assert set(compare_by(summary_of(runs), "covering.method", ["entries"]).names) == {"kdtree", "scan"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(sweeps(), st.sampled_from([0.0, 0.0, 2.0, 50.0]), st.booleans(), st.booleans())
+def test_no_comparison_contradicts_the_pairs(summary: Summary, more: float, noisy: bool, one_alone: bool) -> None:
+    """What a row says is recomputed from the runs, seed by seed; ties are ties, and nothing is left out."""
+    runs = summary.runs.assign(trace_hash="00")
+    changed = runs.assign(latency_p99=runs["latency_p99"] + more * (runs["seed"] % 2 if noisy else 1))
+    changed = changed.iloc[1:] if one_alone and runs["point"].nunique() > 1 else changed
+    results = {"a": replace(summary, runs=runs), "b": replace(summary, runs=changed)}
+    common = {*runs["point"]} & {*changed["point"]}
+    found = compare_results(results, ["latency_p99"])
+    titles = {Effects(summary).title(point): point for point in summary.order}
+    told = found.table[found.table["metric"] == "latency_p99"]
+    expected = {}
+    for setting in common:
+        ones, others = (
+            dict(zip(*of[of["point"] == setting][["seed", "latency_p99"]].to_numpy().T, strict=True))
+            for of in (runs, changed)
+        )
+        both = [(ones[seed], others[seed]) for seed in sorted(ones.keys() & others.keys())]
+        expected |= {setting: verdict(both)} if both else {}
+    paired = told[told["paired"]]
+    said = dict(zip(paired["setting"], paired["verdict"], strict=True))
+    if len(common) > 1:
+        assert {titles[setting]: of for setting, of in said.items()} == expected
+    for row in found.rows():
+        assert (row[-1] == "=") == (said.get(row[0], "equal") == "equal"), "a tie is a tie"
+        assert row[-1].startswith("~") == (said.get(row[0]) == "chance")
+    alone = {*runs["point"]} ^ {*changed["point"]}
+    assert len(found.only) == len(alone)
+    assert bool(found.first_difference) == (
+        len(changed) < len(runs) or bool(more and (changed["latency_p99"] != runs["latency_p99"]).any())
+    )
 
 
 def test_one_result_is_nothing_to_compare() -> None:
@@ -112,9 +144,9 @@ def test_the_command_writes_a_table_and_a_page_and_says_whether_all_is_equal(
 ) -> None:
     from sim.cli.comparing import compare
 
-    def run(*given: str, by: str | None = None, expect: str | None = None) -> int:
+    def run(*folders: str, by: str | None = None, expect: str | None = None) -> int:
         out = tmp_path / "compared"
-        return compare(argparse.Namespace(results=[*given], by=by, metrics="entries", expect_equal=expect, out=out))
+        return compare(argparse.Namespace(results=[*folders], by=by, metrics="entries", expect_equal=expect, out=out))
 
     folder = str(analysed.out)
     assert run(f"a={folder}", f"b={folder}", expect="traces") == 0

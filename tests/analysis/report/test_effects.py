@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -21,19 +22,23 @@ from analysis.report.factors import factors_of
 from analysis.report.page import begin
 from analysis.report.summary import Summary
 from analysis.report.table import alike, answering
-from analysis.report.words import cards, comparisons, sentences
+from analysis.report.words import Span, cards, comparisons, sentences
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from sim.experiment.shipped import shipped
 from tests.analysis.handmade import facts
 from tests.analysis.report.checker import complaints
 
-METRICS = ("entries", "event_messages", "latency_p99")
+METRICS = ("entries", "event_messages", "latency_p99", "delivery_ratio", "switchover_mean", "unsubscribe_mean")
 STRATEGY, STATE, BROKERS = "routing.strategy", "faults.state", "overlay.brokers"
+FAILOVER, MODE, K = "routing.failover", "routing.mode", "matching.k"
 LEVELS: dict[str, list[Any]] = {
     STRATEGY: ["simple", "covering", "flooding", "identity"],
     STATE: ["kept", "lost"],
     BROKERS: [10, 20, 40],
+    FAILOVER: ["none", "recompute", "replace"],
+    MODE: ["lazy", "active", "prune"],
+    K: [1, 10],
 }
 
 
@@ -53,7 +58,9 @@ def summary_of(values: dict[tuple[str, int], dict[str, float]]) -> Summary:
         labels = {"strategy": given_keys[STRATEGY], "mode": given_keys["routing.mode"], "overlay": "line"}
         labels |= {"method": keys.get("covering.method", "scan"), "epsilon": keys.get("covering.epsilon", 0.0)}
         labels |= declared(labels["strategy"], labels["method"])
+        in_force = {STRATEGY: "covering", "routing.mode": "lazy", "covering.method": "scan"} | keys
         run = {"run": f"{point}-{seed}", "point": point, "seed": seed, "experiment": "e"}
+        run |= {"settings": json.dumps(in_force)}
         runs.append({**run, **labels, **metrics})
     frame = pd.DataFrame(runs)
     given_metrics = sorted({name for metrics in values.values() for name in metrics})
@@ -86,10 +93,14 @@ def sweeps(draw: st.DrawFn) -> Summary:
             total += 7.0 * interacts * (combination[0] == LEVELS[keys[0]][0]) * (combination[-1] == LEVELS[keys[-1]][0])
             luck = noise * draw(st.integers(-2, 2))
             if draw(st.integers(0, 15)):
+                chosen = dict(zip(keys, combination, strict=True))
                 found[name, seed] = {
                     "entries": total + 5 * seed + luck,
                     "event_messages": 9.0,
                     "latency_p99": luck + 20,
+                    "delivery_ratio": 1.0 if chosen.get(STATE) == "kept" else 1.0 - total / 2000,
+                    "switchover_mean": math.nan if chosen.get(FAILOVER, "none") == "none" else 7.0 + luck / 1e4,
+                    "unsubscribe_mean": 30.0 + luck / 1e4,
                 }
     return summary_of(found or {("{}", 1): dict.fromkeys(METRICS, 1.0)})
 
@@ -102,6 +113,8 @@ def test_no_sentence_contradicts_the_pairs(summary: Summary) -> None:
     assert complaints(summary.runs, said) == []
     for sentence in said:
         for claim in sentence.of:
+            if isinstance(claim, Span):
+                continue
             others = {key for factor in effects.factors if factor is not claim.factor for key in factor.keys}
             assert not others & {*claim.factor.keys}, "a comparison is about one factor"
     for card in cards(effects, METRICS):
@@ -172,9 +185,10 @@ def test_an_effect_that_depends_on_another_factor_is_a_range_with_its_ends_named
         ("covering", "lost"): 24.0,
     }
     said = [str(sentence) for sentence in sentences(Effects(by_state(values)), ["entries"])]
-    assert said[0] == "Covering against simple routing: routing-table entries −75.0 % (lost) to −50.0 % (kept)."
-    one, other = "−50.0 % (covering)", "equal (simple routing)"
-    assert said[1] == f"State lost against kept: routing-table entries {one} to {other}, beyond chance in 1 of 2."
+    assert said[0] == "Over all settings: routing-table entries 25 to 100."
+    assert said[1] == "Covering against simple routing: routing-table entries −75.0 % (lost) to −50.0 % (kept)."
+    one, other = "−50.0 % (covering)", "unchanged (simple routing)"
+    assert said[2] == f"State lost against kept: routing-table entries {one} to {other}, beyond chance in 1 of 2."
 
 
 @pytest.mark.parametrize(("middle", "told"), [((50.0, 51.0, 52.0), ", most at brokers 20: 51"), ((5.0, 6.0, 99.0), "")])
@@ -187,8 +201,91 @@ def test_what_a_number_does_between_its_ends_is_told_if_it_is_sure(middle: tuple
     }
     (said,) = sentences(Effects(summary_of(runs)), ["entries"])
     chance = "6 → 6.33 (+5.6 % ± 23.9)"
-    start = "Brokers 10 → 40: " + ("routing-table entries " if told else "no more than chance: routing-table entries ")
-    assert str(said) == f"{start}{chance}{f' (may be chance){told}' if told else ''}."
+    start = f"Brokers 10 → 40{':' if told else ', not beyond chance:'} routing-table entries"
+    assert str(said) == f"{start} {chance}{f' (may be chance){told}' if told else ''}."
+
+
+def by_strategy(values: dict[str, dict[str, Any]], seeds: int = 3) -> Effects:
+    """Values per seed, or one for all."""
+    return Effects(
+        summary_of(
+            {
+                (json.dumps({STRATEGY: name}), seed): {
+                    metric: value[seed] if isinstance(value, tuple) else value for metric, value in metrics.items()
+                }
+                for name, metrics in values.items()
+                for seed in range(seeds)
+            }
+        )
+    )
+
+
+def test_what_no_level_changes_is_said_once_and_what_only_looks_alike_is_no_tie() -> None:
+    shared = {"event_messages": 9.0}
+    effects = by_strategy(
+        {
+            "simple": {**shared, "entries": 90.0, "latency_p99": (20.0, 30.0, 40.0)},
+            "covering": {**shared, "entries": 30.0, "latency_p99": (20.001, 29.999, 40.0)},
+            "identity": {**shared, "entries": 60.0, "latency_p99": (20.0, 30.0, 40.0)},
+        }
+    )
+    said = [str(sentence) for sentence in sentences(effects, ("entries", "event_messages", "latency_p99"))]
+    whatever = "Whatever the strategy, equal with every seed: event messages; alike in all digits shown: latency p99."
+    assert whatever in said
+    assert sum("latency" in sentence for sentence in said) == 1
+
+
+def test_levels_are_compared_though_their_base_has_no_such_thing() -> None:
+    runs: dict[tuple[str, int], dict[str, float]] = {
+        (point(routing__failover=name), seed): {"entries": 5.0, "switchover_mean": took + seed}
+        for name, took in (("none", math.nan), ("recompute", 20.0), ("replace", 10.0))
+        for seed in range(3)
+    }
+    said = [str(sentence) for sentence in sentences(Effects(summary_of(runs)), ["entries", "switchover_mean"])]
+    assert "Failover replace against recompute: switch-over mean 21 ms → 11 ms (−47.6 %)." in said
+
+
+def test_a_setting_that_a_level_does_not_name_has_its_default() -> None:
+    """Threshold off differs in one choice from the way to visit that is the default, whether that is named or not."""
+    cases = [
+        {STRATEGY: "simple"},
+        {STRATEGY: "covering"},
+        {STRATEGY: "covering", "routing.rank": "cover", "routing.threshold": False},
+        {STRATEGY: "covering", "routing.rank": "cover", "routing.visit": "parallel"},
+        {STRATEGY: "covering", "routing.rank": "cover", "routing.visit": "waves"},
+    ]
+    defaults = {"routing.rank": "none", "routing.visit": "parallel", "routing.threshold": True}
+    summary = summary_of({(json.dumps(case, sort_keys=True), 1): {"entries": 1.0} for case in cases})
+    in_force = [json.dumps({**defaults, **json.loads(case)}) for case in summary.runs["point"]]
+    (factor,) = factors_of(replace(summary, runs=summary.runs.assign(settings=in_force)))
+    named = {factor.names[level]: factor.names[base] for level, base in factor.base.items()}
+    parallel = "covering, rank cover, visit parallel"
+    assert named == {
+        "covering": "simple routing",
+        parallel: "covering",
+        "covering, rank cover, threshold false": parallel,
+        "covering, rank cover, visit waves": parallel,
+    }
+    assert len(comparisons(factor)) == 4
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, "simple routing (5, by one seed)"), (2, "simple routing (5)")])
+def test_one_seed_is_said_where_somebody_is_the_best(seeds: int, said: str) -> None:
+    effects = by_strategy(
+        {name: {"entries": 5.0 + i} for i, name in enumerate(("simple", "covering", "identity"))}, seeds
+    )
+    assert any(said in str(sentence) for sentence in sentences(effects, ["entries"]))
+
+
+def test_ratios_beside_each_other_have_as_many_digits() -> None:
+    values = {
+        ("simple", "kept"): 1000.0,
+        ("simple", "lost"): 1000.0,
+        ("covering", "kept"): 1001.0,
+        ("covering", "lost"): 5000.0,
+    }
+    said = [str(sentence) for sentence in sentences(Effects(by_state(values, 1)), ["entries"])]
+    assert "Covering against simple routing: routing-table entries 1.00 times (kept) to 5.00 times (lost)." in said
 
 
 def test_ties_share_the_first_place_and_the_next_metric_decides_among_them() -> None:
@@ -240,7 +337,9 @@ def test_flooding_wins_nothing_with_tables_that_it_does_not_have() -> None:
     best = effects.best(effects.factors[0], "entries")
     assert best is not None
     assert [best.factor.names[level] for level in best.levels] == ["covering"]
-    assert not any("entries" in str(s) and "Flooding" in str(s) for s in sentences(effects, ["entries"]))
+    said = [str(sentence) for sentence in sentences(effects, ["entries"])]
+    assert not any("Flooding" in sentence for sentence in said)
+    assert "Fewest routing-table entries: covering (30; none with flooding)." in said
 
 
 @pytest.mark.parametrize(
@@ -296,7 +395,7 @@ def test_what_is_swept_or_happened_is_asked_about_and_what_an_experiment_asks_wi
 
 def test_one_setting_has_its_numbers_as_an_answer() -> None:
     (said,) = sentences(Effects(summary_of({("{}", 1): {"entries": 12340.0, "latency_p99": 9.0}})), METRICS)
-    assert str(said) == "Routing-table entries: 12,340; latency p99: 9 ms."
+    assert str(said) == "Routing-table entries 12,340, latency p99 9 ms."
 
 
 @pytest.mark.spark
@@ -326,7 +425,8 @@ def test_every_sentence_of_a_shipped_experiment_is_in_its_results(name: str, tmp
     runs = pd.read_csv(tmp_path / "results" / "run_metrics.csv")
     assert complaints(runs, begun.answer.sentences) == []
     for factor in begun.effects.factors:
-        told = {claim.metric for sentence in begun.answer.sentences for claim in sentence.of if claim.factor is factor}
+        claims = [claim for sentence in begun.answer.sentences for claim in sentence.of]
+        told = {claim.metric for claim in claims if not isinstance(claim, Span) and claim.factor is factor}
         ends = comparisons(factor)
         known = {m for m in begun.answer.metrics if any(begun.effects.compare(factor, *pair, m) for pair in ends)}
         assert known <= told

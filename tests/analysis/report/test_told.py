@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,13 @@ def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     (picture,) = found.pictures
     assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
     assert {row["series"] for row in picture["rows"]} == {"kept = lost"}
-    said = str(found.sentences[-1])
-    assert said.startswith("In the setting “kept”, clients of Paris lost most"), "of which setting it is said"
-    assert "(80.0 % of all that was lost), then those of Rome (20.0 %)" in said
+    assert str(found.sentences[-1]) == (
+        "Of the 2 runs whose losses are drawn, “kept = lost” lost most: 5 deliveries, of which clients of "
+        "Paris 80.0 % and Rome 20.0 %."
+    )
+    worse = replace(losses[1], times=((0.0, 10, 6),), brokers=(("Rome", 6),))
+    said = answer(Effects(summary), Told(losses=(losses[0], worse))).sentences[-1]
+    assert str(said).endswith("“lost” lost most: 6 deliveries, of which clients of Rome 100.0 %."), "not the first one"
 
 
 def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None:
