@@ -126,7 +126,7 @@ def _costs(ledger: Ledger) -> str:
     said = (
         f"Minutes that the points that ship took, {hours:.1f} hours in all, in the order in which to run the steps: "
         "what answers soonest first. Steps share points, so a whole document takes less than its steps together. A "
-        "step that is not named has no points and takes seconds."
+        "step that is not named has no points that ship."
     )
     steps = {
         document: sorted(own, key=lambda t: t.seconds)
@@ -205,7 +205,7 @@ def _cells(claim: Claim, common: _Common) -> list[str]:
     ]
     return [
         f"`{claim.id}` {claim.claim}",
-        claim.published if claim.band == claim.published else f"{claim.published} ({limit(claim)})",
+        claim.published if claim.band in (claim.published, "yes") else f"{claim.published} ({limit(claim)})",
         "; ".join(filter(None, [claim.ours, *beside, *elsewhere(claim.swept)])),
         ", ".join([claim.finding, *common.unlike(claim)]),
         _why(claim),
