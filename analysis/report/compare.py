@@ -15,8 +15,8 @@ import pandas as pd
 
 from analysis.report.answer import asked
 from analysis.report.effects import CHANCE, EQUAL, Effects, Paired
-from analysis.report.factors import against_first
-from analysis.report.numbers import value_text
+from analysis.report.factors import against_first, said
+from analysis.report.numbers import and_all, value_text
 from analysis.report.summary import Summary
 from analysis.report.table import short_title
 from analysis.report.words import change_text, with_unit
@@ -39,6 +39,11 @@ class Comparison:
     only: tuple[str, ...]  # settings that some lack, in words
     first_difference: Mapping[str, str]  # by `traces` and `metrics`: the first run that differs; absent if none does
     metrics: tuple[str, ...]  # those to show
+    by: str = ""  # the swept key whose values are compared
+
+    @property
+    def title(self) -> str:
+        return f"{f'{self.by}: ' if self.by else ''}{and_all(self.names)}"
 
     @property
     def equal(self) -> bool:
@@ -46,24 +51,31 @@ class Comparison:
         return "traces" not in self.first_difference
 
     def rows(self) -> list[list[str]]:
-        """A line per setting; settings in which all shown metrics are equal are counted in one line."""
+        """A line per setting and metric that changed, then its ties; equal settings are counted in one line."""
         found, alike = [], 0
         shown = self.table[self.table["metric"].isin(self.metrics)]
         for (setting, of), some in shown.groupby(["setting", "of"], sort=False):
-            cells = {row["metric"]: _cell(row) for row in some.to_dict("records")}
-            if {*cells.values()} <= {"="}:
+            rows = {row["metric"]: row for row in some.to_dict("records")}
+            ties = [short_title(name) for name in self.metrics if name in rows and rows[name]["verdict"] == EQUAL]
+            unknown = [short_title(name) for name in self.metrics if name not in rows]
+            if len(ties) + len(unknown) == len(self.metrics):
                 alike += 1
                 continue
-            several = [str(of)] if len(self.names) > 2 else []
-            found.append([str(setting), *several, *(cells.get(name, "–") for name in self.metrics)])
+            cells = [_cells(rows[name]) for name in self.metrics if name in rows and rows[name]["verdict"] != EQUAL]
+            cells += [[", ".join(names), sign, ""] for names, sign in ((ties, "="), (unknown, "–")) if names]
+            first = self._of(str(setting), str(of))
+            found += [[*(first if number == 0 else [""] * len(first)), *row] for number, row in enumerate(cells)]
         if alike:
-            blank = [""] if len(self.names) > 2 else []
             which = f"{alike} {'other ' if found else ''}setting{'s' * (alike != 1)}"
-            found.append([which, *blank, *["="] * len(self.metrics)])
+            found.append([*self._of(which, ""), "all", "=", ""])
         return found
 
+    def _of(self, setting: str, of: str) -> list[str]:
+        """Which results are compared with the first; needless if there are but two."""
+        return [setting, of] if len(self.names) > 2 else [setting]
+
     def headers(self) -> list[str]:
-        return ["setting", *(["of"] if len(self.names) > 2 else []), *map(short_title, self.metrics)]
+        return [*self._of("setting", "of"), "metric", "from → to", "change"]
 
     def lines(self) -> list[str]:
         """What differs beside the numbers, and how to read them."""
@@ -76,8 +88,8 @@ class Comparison:
             *([f"differ: {'; '.join(differ)}"] if differ else []),
             *self.only,
             *([] if self.table["paired"].all() else ["no common seeds: intervals are not paired, and wider"]),
-            f"=: equal with every seed; ~: the 95 % interval of the differences contains 0 (n = {low} or more)"
-            + ("" if low > 1 else "; one seed has no interval"),
+            f"=: equal with every seed; ~: the 95 % interval of the differences contains 0 (n = {low} or more); "
+            f"–: unknown on one side{'' if low > 1 else '; one seed has no interval'}",
         ]
 
     def _repr_html_(self) -> str:
@@ -121,12 +133,16 @@ def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Compa
     """The values of one swept key, all else equal."""
     if key not in summary.swept:
         raise unknown_name("swept key", key, summary.swept)
-    texts = {point: _text_of(summary, point, key) for point in summary.order}
+    effects = Effects(summary)
+    base = next(level for f in effects.factors if key in f.keys for level in f.levels if level not in f.base)
+    order = sorted(
+        summary.order, key=lambda point: not any(of == base for of in (f.of[point] for f in effects.factors))
+    )
+    texts = {point: _text_of(summary, point, key) for point in order}
     merged = _marked(summary, {point: json.dumps([text, _without(point, key)]) for point, text in texts.items()})
     of, setting_of = ({point: json.loads(point)[part] for point in merged.order} for part in (0, 1))
     words = {
-        setting: ", ".join(f"{name} {value_text(value)}" for name, value in json.loads(setting).items())
-        or "all else equal"
+        setting: ", ".join(said(name, value, True) for name, value in json.loads(setting).items()) or "all else equal"
         for setting in setting_of.values()
     }
     names = list(dict.fromkeys(texts.values()))
@@ -134,7 +150,7 @@ def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Compa
     if table.empty:
         raise CoverlayError(f"no two settings of {summary.out} differ in {quoted(key)} alone")
     nothing = pd.DataFrame(columns=["key", *names])
-    return Comparison(tuple(names), table, nothing, (), {}, _shown(Effects(summary), metrics))
+    return Comparison(tuple(names), table, nothing, (), {}, _shown(effects, metrics), key)
 
 
 def _text_of(summary: Summary, point: str, key: str) -> str:
@@ -212,15 +228,16 @@ def _table(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _cell(row: Mapping[Any, Any]) -> str:
-    """9,048 → 7,187, −20.6 % ± 3.1; = for a tie; ~ before what may be chance."""
-    if row["verdict"] == EQUAL:
-        return "="
+def _cells(row: Mapping[Any, Any]) -> list[str]:
+    """Metric, 9,048 → 7,187, −20.6 % ± 3.1; ~ before what may be chance."""
     name = row["metric"]
     part = Paired("", row["n"], row["a"], row["b"], row["high"] - row["difference"], False)
-    text = f"{with_unit(part.base, name)} → {with_unit(part.value, name)}"
-    change = change_text(part, name)
-    return f"{'~ ' * (row['verdict'] == CHANCE)}{text}{f', {change}' if change else ''}"
+    sign = "~ " * (row["verdict"] == CHANCE)
+    return [
+        short_title(name),
+        f"{sign}{with_unit(part.base, name)} → {with_unit(part.value, name)}",
+        change_text(part, name),
+    ]
 
 
 # ── what else differs ──────────────────────────────────────────────────────────────────────────────────────

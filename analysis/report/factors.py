@@ -175,7 +175,7 @@ def _name(level: str, labels: Mapping[str, Any], keys: Sequence[str]) -> str:
     """exact covering, mode active; covering, ε = 0.1; star; 500."""
     values = json.loads(level)
     if not {STRATEGY, EPSILON, METHOD} & {*keys}:  # see Factor.routes
-        texts = [_said(key, value, len(keys) > 1) for key, value in values.items()]
+        texts = [said(key, value, len(keys) > 1) for key, value in values.items()]
         return ", ".join(texts) or f"no {_short(keys[0])}"
     strategy = str(labels["strategy"])
     words = [strategy if is_covering(labels) or is_flooding(labels) else f"{strategy} routing"]
@@ -185,7 +185,7 @@ def _name(level: str, labels: Mapping[str, Any], keys: Sequence[str]) -> str:
             words = [f"exact {strategy}"]
         elif limit := approximation(labels):
             words.append(limit)
-    words += [_said(key, value, True) for key, value in values.items() if key not in {STRATEGY, EPSILON, METHOD}]
+    words += [said(key, value, True) for key, value in values.items() if key not in {STRATEGY, EPSILON, METHOD}]
     return ", ".join(words)
 
 
@@ -195,9 +195,10 @@ def _short(key: str) -> str:
     return f"{section} {name}" if name in {"kind", "method", "file"} else name.replace("_", " ")
 
 
-def _said(key: str, value: Any, with_key: bool) -> str:
+def said(key: str, value: Any, with_key: bool) -> str:
+    """A setting in words: subscriptions 500, mode lazy; a file without its folders."""
     if isinstance(value, Mapping):
-        return ", ".join(_said(name, item, False) for name, item in value.items())
+        return ", ".join(said(name, item, False) for name, item in value.items())
     is_word = isinstance(value, str)
     text = PurePath(value).stem if is_word and key.endswith("file") else value_text(value)
     return f"{_short(key)} {text}" if with_key or not is_word else text

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import altair as alt
@@ -37,7 +38,13 @@ ROW, HEIGHT = 13, 115  # points per setting; of a chart with lines
 NARROWEST, WIDEST = 1.0, 20.0  # inches
 # Told apart in print and by readers who see few colours (Okabe and Ito).
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999"]
-FAR = 100.0  # from this ratio on, a logarithmic scale
+FAR = 50.0  # from this ratio on, a logarithmic scale
+FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
+MOST_LINES = 6  # in one picture
+MOST_NAMES = 3  # of lines that are drawn as one
+NEAR = 0.01  # of the axis: lines that close hide each other
+AXIS, GAP = 46.0, 8.0  # points beside panels, and between them
+LETTER = 3.7  # points, on average
 
 
 def points(width: str) -> float:
@@ -76,7 +83,7 @@ def write_figures(
                 _write(path, kind, spec, data)
                 found.append(path)
         captions = folder / "captions.txt"
-        captions.write_text("\n\n".join(_caption(effects, name) for name in charts) + "\n", encoding="utf-8")
+        captions.write_text("\n\n".join(_caption(effects, *chart) for chart in charts.items()) + "\n", encoding="utf-8")
     return [*found, captions]
 
 
@@ -102,49 +109,96 @@ def _along(effects: Effects) -> Any:
 
 def _chart(effects: Effects, name: str, data: pd.DataFrame, width: float) -> dict[str, Any]:
     unit, along = CATALOGUE[name].unit, _along(effects)
-    positive = data["mean"].min() > 0
-    scale = "log" if positive and unit != "share" and data["mean"].max() > FAR * data["mean"].min() else "linear"
+    log = unit != "share" and _is_far(data["mean"])
     short = alt.Undefined if unit == "share" else "format(datum.value, datum.value < 1000 ? '~g' : '~s')"
     label = title(name) if unit in title(name) or unit == "share" else f"{title(name)}, {unit}"
+    tens = [10.0**i for i in range(-12, 13) if data["mean"].min() / 2 <= 10.0**i <= 2 * data["mean"].max()]
+    ticks = tens if log and len(tens) > 1 else alt.Undefined
     quantity = {
         "title": label,
-        "axis": alt.Axis(format="%" if unit == "share" else alt.Undefined, labelExpr=short, tickCount=4, grid=True),
+        "scale": alt.Scale(type="log", nice=True) if log else alt.Scale(zero=True, nice=True),
+        "axis": alt.Axis(
+            format="%" if unit == "share" else alt.Undefined, labelExpr=short, tickCount=4, values=ticks, grid=True
+        ),
     }
-    how = alt.Scale(type="log", nice=True) if scale == "log" else alt.Scale(zero=True, nice=True)
-    floor = data["mean"].min() / 10
-    shown = data.assign(low=data["low"].clip(lower=floor)) if scale == "log" and data["low"].notna().any() else data
-    base = alt.Chart(shown)
-    if along is None:
-        y = alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=0.5 * width, ticks=False, domain=False))
-        x = alt.X("mean:Q", scale=how, **quantity)
-        layers = [base.mark_point(filled=True, size=16, color=COLOURS[0]).encode(x=x, y=y)]
-        if shown["low"].notna().any():
-            layers.insert(0, base.mark_rule(color=COLOURS[0]).encode(x=alt.X("low:Q", **quantity), x2="high:Q", y=y))
-        height = ROW * len(shown)
-    else:
-        several = shown["series"].nunique() > 1
-        legend = alt.Legend(orient="top", columns=1, labelLimit=width)
-        named = alt.Color("series:N", sort=None, title=None, scale=alt.Scale(range=COLOURS), legend=legend)
-        colour = named if several else alt.value(COLOURS[0])
-        dash = alt.StrokeDash("series:N", sort=None, legend=None) if several else alt.value([1, 0])
-        x = alt.X("x:Q", title=along.title, axis=alt.Axis(tickCount=4, grid=False, format="~s"))
-        line = base.encode(x=x, y=alt.Y("mean:Q", scale=how, **quantity), color=colour)
-        layers = [line.mark_line(strokeWidth=1).encode(strokeDash=dash), line.mark_point(filled=True, size=12)]
-        if shown["low"].notna().any():
-            layers.insert(0, base.mark_rule().encode(x=x, y=alt.Y("low:Q", **quantity), y2="high:Q", color=colour))
-        height = HEIGHT
-    chart = alt.layer(*layers).properties(
-        width=width, height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
+    shown = data.assign(low=data["low"].clip(lower=data["mean"].min() / 10)) if log else data
+    chart = _rows(shown, quantity, width) if along is None else _lines(_as_one(shown), along.title, quantity, width)
     fonts = {"labelFontSize": TYPE, "titleFontSize": TYPE, "titleFontWeight": "normal"}
     found: dict[str, Any] = (
         chart.configure(font="Arial, Helvetica, sans-serif", background="white", padding=2)
         .configure_view(stroke=None)
         .configure_axis(**fonts, labelOverlap="greedy")
         .configure_legend(**fonts, symbolSize=20)
+        .configure_header(labelFontSize=TYPE, labelPadding=2)
         .to_dict()
     )
     return found
+
+
+def _is_far(numbers: pd.Series[float]) -> bool:
+    return bool(0 < FAR * numbers.min() < numbers.max())
+
+
+def _rows(shown: pd.DataFrame, quantity: dict[str, Any], width: float) -> alt.LayerChart:
+    """A row per setting: its mean and interval."""
+    base = alt.Chart(shown).encode(
+        y=alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=0.5 * width, ticks=False, domain=False))
+    )
+    intervals = base.mark_rule(color=COLOURS[0]).encode(x=alt.X("low:Q", **quantity), x2="high:Q")
+    points = base.mark_point(filled=True, size=16, color=COLOURS[0]).encode(x=alt.X("mean:Q", **quantity))
+    layers = [intervals, points] if shown["low"].notna().any() else [points]
+    return alt.layer(*layers).properties(width=width, height=ROW * len(shown), autosize=FIT)
+
+
+def _lines(shown: pd.DataFrame, swept: str, quantity: dict[str, Any], width: float) -> alt.LayerChart | alt.FacetChart:
+    """A line per series, told apart by colours if they are few, else each in a panel of its own."""
+    several, panels = shown["series"].nunique() > 1, shown["series"].nunique() > MOST_LINES
+    scale = alt.Scale(type="log") if _is_far(shown["x"]) else alt.Scale(zero=True, nice=True)
+    x = alt.X("x:Q", title=swept, scale=scale, axis=alt.Axis(values=sorted({*shown["x"]}), grid=False, format="~s"))
+    room = (width - AXIS - GAP) / 2 if panels else width - AXIS
+    broken = [fill(name, int(room / LETTER), break_long_words=False) for name in shown["series"]]
+    shown, split = shown.assign(series=broken), "split(datum.label, '\\n')"
+    legend = alt.Legend(orient="top", columns=1, labelLimit=width, labelExpr=split)
+    named = alt.Color("series:N", sort=None, title=None, scale=alt.Scale(range=COLOURS), legend=legend)
+    line = alt.Chart(shown).encode(x=x, color=named if several and not panels else alt.value(COLOURS[0]))
+    mean = line.encode(y=alt.Y("mean:Q", **quantity))
+    dash = alt.StrokeDash("series:N", sort=None, legend=None) if several and not panels else alt.value([1, 0])
+    layers = [mean.mark_line(strokeWidth=1).encode(strokeDash=dash), mean.mark_point(filled=True, size=12)]
+    if shown["low"].notna().any():
+        layers.insert(0, line.mark_rule().encode(y=alt.Y("low:Q", **quantity), y2="high:Q"))
+    if not panels:
+        return alt.layer(*layers).properties(width=width, height=HEIGHT, autosize=FIT)
+    header = alt.Header(title=None, labelLimit=room, labelExpr=split)
+    each = alt.layer(*layers).properties(width=room, height=HEIGHT / 2)
+    return each.facet(facet=alt.Facet("series:N", sort=None, header=header), columns=2, spacing=GAP)
+
+
+def _as_one(data: pd.DataFrame) -> pd.DataFrame:
+    """Lines that hide each other are one, named by the first or few of them; captions have all names."""
+    parts = []
+    for names in _hidden(data):
+        more = len(names) // 2  # names and signs take turns
+        called = "".join(names) if more < MOST_NAMES else f"{names[0]} and {more} like it"
+        parts.append(data[data["series"] == names[0]].assign(series=called))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _hidden(data: pd.DataFrame) -> list[list[str]]:
+    """The lines in groups that hide each other: name, = if means are equal or ≈ if none are NEAR apart, name, …"""
+    near = NEAR * float(data["mean"].max() - min(0.0, data["mean"].min()))
+    lines = {
+        str(name): dict(zip(mine["x"], mine["mean"], strict=True)) for name, mine in data.groupby("series", sort=False)
+    }
+    groups: list[list[str]] = []
+    for name, mine in lines.items():
+        for names in groups:
+            first = lines[names[0]]
+            if first.keys() == mine.keys() and all(abs(first[x] - mine[x]) <= near for x in mine):
+                names += [" = " if first == mine else " ≈ ", name]
+                break
+        else:
+            groups.append([name])
+    return groups
 
 
 def _write(path: Path, kind: str, spec: dict[str, Any], data: pd.DataFrame) -> None:
@@ -162,7 +216,7 @@ def _write(path: Path, kind: str, spec: dict[str, Any], data: pd.DataFrame) -> N
         path.write_bytes(vl_convert.vegalite_to_png(spec, vl_version=version, ppi=PPI))
 
 
-def _caption(effects: Effects, name: str) -> str:
+def _caption(effects: Effects, name: str, data: pd.DataFrame) -> str:
     """What a chart shows: metric, seeds, intervals, settings."""
     summary, known = effects.summary, CATALOGUE[name]
     seeds = sorted({int(seed) for seed in summary.runs["seed"]})
@@ -173,7 +227,9 @@ def _caption(effects: Effects, name: str) -> str:
     varied = ". ".join(f"Varied, {factor.title}: {'; '.join(_levels(factor))}" for factor in effects.factors)
     without = [effects.title(point) for point in summary.order if lacks(summary.labels(point), name)]
     none = f" Left out, because there are none: {'; '.join(without)}." if without else ""
-    return f"{name}: {known.definition} {means}. {facts(summary)}. {varied or 'Nothing is varied'}.{none}"
+    hidden = ["".join(names) for names in _hidden(data) if len(names) > 1] if _along(effects) else []
+    one = f" Drawn as one line, = equal, ≈ within {100 * NEAR:g} % of the axis: {'; '.join(hidden)}." if hidden else ""
+    return f"{name}: {known.definition} {means}. {facts(summary)}. {varied or 'Nothing is varied'}.{one}{none}"
 
 
 def _levels(factor: Any) -> list[str]:

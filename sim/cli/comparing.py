@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def compare(options: argparse.Namespace) -> int:
     from analysis.report.compare import compare_by, compare_results
+    from analysis.report.numbers import and_all
     from analysis.report.summary import load
 
     named = [_named(text) for text in options.results]
@@ -32,10 +33,10 @@ def compare(options: argparse.Namespace) -> int:
         for name, folder in named:
             say(f"{name}: {folder}")
     else:
-        say(f"{options.by}: {', '.join(found.names[1:])} against {found.names[0]}")
+        say(f"{options.by}: {and_all(found.names[1:])} against {found.names[0]}")
     for line in found.lines():
         say(line)
-    print_table(found.headers(), found.rows())
+    print_table(found.headers(), found.rows(), whole=2)
     options.out.mkdir(parents=True, exist_ok=True)
     found.table.to_csv(options.out / "compare.csv", index=False)
     _write_page(found, options.out / "compare.html")
@@ -67,12 +68,12 @@ def _write_page(found: Comparison, path: Path) -> None:
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in found.headers())
     # Numbers stay in one line, the table scrolls.
     rows = (
-        [f"<td>{escape(name)}</td>", *(f'<td class="num">{escape(cell)}</td>' for cell in cells)]
-        for name, *cells in found.rows()
+        [*(f"<td>{escape(cell)}</td>" for cell in names), *(f'<td class="num">{escape(cell)}</td>' for cell in numbers)]
+        for names, numbers in ((row[:-2], row[-2:]) for row in found.rows())
     )
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     notes = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
-    names, look = escape(" and ".join(found.names)), {"css": asset("report.css"), "theme": asset("theme.js")}
+    names, look = escape(found.title), {"css": asset("report.css"), "theme": asset("theme.js")}
     path.write_text(PAGE.format(names=names, **look, notes=notes, head=head, body=body), encoding="utf-8")
 
 

@@ -28,8 +28,11 @@ def complain(line: str, style: str | None = None) -> None:
     ERR.print(line, style=style, markup=False, highlight=False)
 
 
-def print_table(headers: list[str], rows: list[list[str]]) -> None:
-    table = Table(*headers, box=None, header_style="bold", pad_edge=False)
+def print_table(headers: list[str], rows: list[list[str]], whole: int = 0) -> None:
+    """The last `whole` columns are never broken."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, header in enumerate(headers):
+        table.add_column(header, no_wrap=number >= len(headers) - whole, overflow="fold")
     for row in rows:
         table.add_row(*(cell(value).replace("[", "\\[") for value in row))
     OUT.print(table)

@@ -35,7 +35,7 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
         labels |= facts({"routing": {"strategy": labels["strategy"]}, "covering": {"method": labels["method"]}})
         known: dict[str, Any] = dict.fromkeys(CATALOGUE, math.nan) | metrics
         in_force = {"routing.strategy": "covering", "routing.mode": "lazy", "covering.method": "scan"} | keys
-        known |= {"settings": json.dumps(in_force)}
+        known |= {"settings": json.dumps(in_force), "brokers": 3, "subscriptions": 5}
         runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **known})
         for name in CATALOGUE:
             mean = float(metrics.get(name, math.nan))

@@ -39,7 +39,11 @@ def verdicts(found: Comparison, metric: str) -> dict[str, tuple[float, float, st
 def test_what_changed_and_what_did_not() -> None:
     found = compare_results({"old": results(30.0), "new": results(20.0)}, ["entries", "event_messages"])
     assert verdicts(found, "entries") == {"simple routing": (92.0, 92.0, "equal"), "covering": (32.0, 22.0, "differs")}
-    assert found.rows() == [["covering", "32 → 22, −31.2 %", "="], ["1 other setting", "=", "="]]
+    assert found.rows() == [
+        ["covering", "table entries", "32 → 22", "−31.2 %"],
+        ["", "event msgs", "=", ""],
+        ["1 other setting", "all", "=", ""],
+    ]
     assert not found.equal
     assert found.first_difference["traces"].startswith("seed 1 of ")
     assert "entries is 31.0 in old, 21.0 in new" in found.first_difference["metrics"]
@@ -51,7 +55,7 @@ def test_equal_results_are_equal_and_their_clock_does_not_count() -> None:
     found = compare_results({"one": results(30.0), "other": slow}, ["entries"])
     assert found.equal
     assert found.first_difference == {}
-    assert found.rows() == [["2 settings", "="]]
+    assert found.rows() == [["2 settings", "all", "=", ""]]
 
 
 def test_a_seed_or_a_setting_that_only_one_has_is_a_difference() -> None:
@@ -89,9 +93,17 @@ def test_the_values_of_one_key_are_compared_within_one_folder() -> None:
     summary = summary_of(runs)
     found = compare_by(summary, STATE, ["entries"])
     assert found.names == ("kept", "lost")
+    assert found.title == "faults.state: kept and lost"
+    assert found.rows()[0] == ["strategy simple", "table entries", "~ 40 → 48", "+20.0 % ± 24.8"]
     assert {ends[:2] for ends in verdicts(found, "entries").values()} == {(20.0, 24.0), (40.0, 48.0)}
     with pytest.raises(CoverlayError, match=r"unknown swept key 'routing\.mode'"):
         compare_by(summary, "routing.mode")
+
+
+def test_the_values_of_a_key_are_compared_with_the_one_that_effects_start_from() -> None:
+    names = ("flooding", "simple", "covering")
+    runs = {(point(routing__strategy=name), seed): {"entries": 5.0 * seed} for name in names for seed in (1, 2)}
+    assert compare_by(summary_of(runs), STRATEGY, ["entries"]).names[0] == "simple", "flooding has no tables"
 
 
 def test_a_case_that_does_not_set_the_key_has_the_value_of_the_experiment() -> None:
@@ -124,8 +136,8 @@ def test_no_comparison_contradicts_the_pairs(summary: Summary, more: float, nois
     if len(common) > 1:
         assert {titles[setting]: of for setting, of in said.items()} == expected
     for row in found.rows():
-        assert (row[-1] == "=") == (said.get(row[0], "equal") == "equal"), "a tie is a tie"
-        assert row[-1].startswith("~") == (said.get(row[0]) == "chance")
+        assert (row[-2] == "=") == (said.get(row[0], "equal") == "equal"), "a tie is a tie"
+        assert row[-2].startswith("~") == (said.get(row[0]) == "chance")
     alone = {*runs["point"]} ^ {*changed["point"]}
     assert len(found.only) == len(alone)
     assert bool(found.first_difference) == (

@@ -20,7 +20,6 @@ def rendered(tmp_path: Path, points: list[Any]) -> str:
     """What a browser makes of a page about these settings: its elements, drawn pictures included."""
     summary = with_counts(make(points))
     runs = summary.runs.assign(engine="none", trace_hash="00", wall_seconds=1.0, made="2026-11-17", machine="here")
-    runs = runs.assign(brokers=3, subscriptions=5)
     nobody = pd.DataFrame(columns=["run", "messages", "subscription"])
     page = tmp_path / "page.html"
     page.write_text(render(replace(summary, runs=runs, brokers=nobody, misses=nobody)), encoding="utf-8")

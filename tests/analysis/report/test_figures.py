@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import pandas as pd
 import pytest
 
-from analysis.report.figures import points, write_figures
+from analysis.report.effects import Effects
+from analysis.report.figures import _as_one, _caption, _chart, _data, points, write_figures
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
+from tests.analysis.report.summaries import make, with_counts
 
 
 @pytest.mark.parametrize(("width", "size"), [("3.3in", 237.6), ("84mm", 238.1), ("8.4 cm", 238.1), ("240pt", 240.0)])
@@ -56,3 +59,33 @@ def test_what_cannot_be_drawn_is_said(analysed: Summary, tmp_path: Path) -> None
         write_figures(analysed, tmp_path, ["gif"])
     with pytest.raises(CoverlayError, match="unknown metric 'speed'"):
         write_figures(analysed, tmp_path, ["svg"], metrics=["speed"])
+
+
+def along_k(slopes: dict[str, float]) -> Effects:
+    points: list[Any] = [
+        ({"workload.kind": name, "matching.k": k}, {"entries": 10.0 + slope * k})
+        for name, slope in slopes.items()
+        for k in (1, 10, 100)
+    ]
+    return Effects(with_counts(make(points)))
+
+
+def test_lines_that_hide_each_other_are_one_and_the_caption_has_all_names() -> None:
+    effects = along_k({"a": 1.0, "b": 1.0, "c": 1.001, "d": 3.0})
+    data = _data(effects, "entries")
+    drawn = _as_one(data)
+    assert [*dict.fromkeys(drawn["series"])] == ["a = b ≈ c", "d"]
+    assert len(data) == 12, "the file has each"
+    assert "≈ within 1 % of the axis: a = b ≈ c." in _caption(effects, "entries", data)
+    many = _as_one(_data(along_k({"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 9.0}), "entries"))
+    assert [*dict.fromkeys(many["series"])] == ["a and 3 like it", "e"]
+
+
+@pytest.mark.parametrize(("lines", "panels"), [(6, False), (7, True)])
+def test_more_lines_than_a_legend_holds_have_panels_of_their_own(lines: int, panels: bool) -> None:
+    effects = along_k({f"workload {number}": float(number) for number in range(lines)})
+    spec = _chart(effects, "entries", _data(effects, "entries"), points("3.3in"))
+    assert ("facet" in spec) == panels
+    layer = (spec["spec"] if panels else spec)["layer"][-1]
+    assert ("field" in layer["encoding"]["color"]) != panels, "no colour means two lines"
+    assert layer["encoding"]["x"]["scale"]["type"] == "log"
