@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from analysis.report.claims import Claim, Ledger, replace_text, title
@@ -52,15 +53,20 @@ def draw(document: str, claims: list[Claim], drawn: dict[str, Drawing], out: Pat
         if wanted is None:
             continue
         file = folder / picture_name(document, figure)
+        judged = sorted(drawn, key=lambda name: not any(c.figure == f"{name}.png" for c in claims))  # first
         parts = [
-            Part(drawing, [c for c in claims if c.figure == f"{name}.png"], MARKS.get(document, {}).get(name, ()))
-            for name, drawing in drawn.items()
-            if re.match(wanted, name)
+            Part(drawn[name], [c for c in claims if c.figure == f"{name}.png"], MARKS.get(document, {}).get(name, ()))
+            for name in _matching(judged, wanted)
         ]
         if parts:
-            small_multiples(sorted(parts, key=lambda part: not part.claims), file)
-        for number, own in enumerate(sorted(p for p in out.glob("*.png") if re.match(wanted, p.stem)), 1):
-            shutil.copyfile(own, file.with_stem(f"{file.stem}-{number}"))
+            small_multiples(parts, file)
+        own = _matching(sorted(path.stem for path in out.glob("*.png")), wanted)
+        for number, stem in enumerate(own, 1):
+            shutil.copyfile(out / f"{stem}.png", file.with_stem(f"{file.stem}-{number}"))
+
+
+def _matching(names: Iterable[str], wanted: Sequence[str]) -> list[str]:
+    return [name for expression in wanted for name in names if re.match(expression, name)]
 
 
 def there(folder: Path) -> list[str]:

@@ -75,7 +75,8 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept, small: 
     ) -> None:
         by_8 = {f"{TIME}, {BY_8}": _of(swept, names, value)[TIME]} if RT in names else {}
         values = {**_of(source, among, value), **beside, **by_8}
-        sheet.judge(id, values, cause, figure=f"{figure}-{d}", overhead=source.overhead, size=size)
+        drawn = f"{figure}-{d}{'-few' if source is few else ''}"
+        sheet.judge(id, values, cause, figure=drawn, overhead=source.overhead, size=size)
 
     def ahead(id: str, names: Sequence[str], value: Callable[[Series], float], *at: float) -> None:
         """A claim that the R^I-tree is ahead of these, at these x or over all. It compares methods, so all must have as

@@ -145,7 +145,7 @@ def figures7and8(sheet: Sheet) -> None:
     points = [(float(d), lambda seed, d=d: _relaxed(n, d, events, SKEW_LENGTH, OURS, seed)) for d in dimensions]
     swept = sheet.sweep("figure7", f"Figure 7: relaxed top-{K}, n = {n:,}", "dimensions", points)
     relative = {
-        basis: {
+        f"{basis} ÷ SOPT-R": {
             label: {d: amount / swept.mean(basis)["SOPT-R"][d] for d, amount in points.items()}
             for label, points in swept.mean(basis).items()
         }

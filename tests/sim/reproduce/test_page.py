@@ -108,7 +108,9 @@ def test_points_of_one_x_each_are_one_curve() -> None:
 
 def test_marks_belong_to_drawings_of_their_document() -> None:
     for document, marks in MARKS.items():
-        assert all(any(re.match(wanted, name) for wanted in DRAWINGS[document].values()) for name in marks)
+        assert all(
+            any(re.match(wanted, name) for each in DRAWINGS[document].values() for wanted in each) for name in marks
+        )
 
 
 def test_a_reading_of_another_constant_is_by_its_own_way_of_measuring() -> None:
