@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ def render(ledger: Ledger, out: Path) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(asset("claims.html.jinja")).render(
         documents=documents,
+        data={document: said for document, claims in ledger.documents().items() if (said := _data(claims))},
         counts=[(verdict, _TONES[verdict], n) for verdict, n in counted(ledger.claims).items() if n],
         titles={document: title(document) for document in documents},
         made=ledger.made,
@@ -82,6 +84,14 @@ def render(ledger: Ledger, out: Path) -> str:
         css=Markup(asset("report.css")),
         js=Markup(asset("theme.js")),
     )
+
+
+def _data(claims: Sequence[Claim]) -> str:
+    """The data that all claims were measured on, if it is the same for all."""
+    used = {claim.substitution for claim in claims}
+    if len(used) > 1:
+        return ""
+    return next(iter(used)) or "data as published"
 
 
 def _how(claim: Claim) -> str:

@@ -132,6 +132,16 @@ def test_what_most_claims_of_a_figure_have_in_common_is_said_once() -> None:
     )
 
 
+def test_data_is_said_once_on_the_page_if_all_claims_have_it_and_else_in_a_column(tmp_path: Path) -> None:
+    alike = [claim(id=id, substitution="made-up places") for id in "ab"]
+    page = write_claims(of(*alike), tmp_path).read_text(encoding="utf-8")
+    assert page.count("made-up places") == 1
+    assert 'data-name="data"' not in page
+    page = write_claims(of(*alike, claim(id="c")), tmp_path).read_text(encoding="utf-8")
+    assert page.count('<td data-name="data">made-up places</td>') == 2
+    assert page.count('<td data-name="data">as published</td>') == 1
+
+
 def test_figures_are_inside_the_page(tmp_path: Path) -> None:
     (tmp_path / "vldb08").mkdir()
     (tmp_path / "vldb08" / "a.png").write_bytes(PIXEL)
