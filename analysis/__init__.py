@@ -1,4 +1,4 @@
-"""From traces to answers: Spark jobs, statistics, the report, the ε advisor and the claims ledger.
+"""From traces to answers: Spark jobs, statistics, the report and the claims ledger.
 
 For notebooks (analysis/notebook.py, loaded on first use, so that `import analysis` stays cheap):
 
@@ -7,7 +7,7 @@ For notebooks (analysis/notebook.py, loaded on first use, so that `import analys
     analysis.trace(out, table), analysis.metric(out, name), analysis.metrics(out)                         → Spark
     @analysis.register_metric(…): a metric of yours, in every result
 
-Behind them: aggregate.analyze (traces → results), report.summary (the small frames), report.advisor,
+Behind them: aggregate.analyze (traces → results), report.summary (the small frames), report.study,
 report.page.write_report, report.claims_page.write_claims, and spark.metrics.CATALOGUE, every metric with its formula.
 """
 

@@ -4,7 +4,7 @@
     analysis.table(results)                    # pandas, a row per setting: how it routes, then every metric's mean
     analysis.differences(results)              # pandas, paired differences by factor, with intervals
     analysis.compare("out/old", "out/new")     # what differs, paired; by="overlay.file" within one folder
-    analysis.advice(results)                   # pandas, the advised ε per setting of everything else
+    analysis.advice(results)                   # pandas, which search for covers to use, per workload and place
     analysis.trace("out/demo", "deliveries")   # Spark, a row per delivery of every run
     analysis.metric("out/demo", "entries")     # Spark, a row per run: run and entries
     analysis.metrics("out/demo")               # Spark, a row per run: run and every metric
@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.report import advisor, shown_settings, summary
+from analysis.report import shown_settings, summary
 from analysis.report.compare import Comparison, compare_by, compare_results
 from analysis.report.page import begin
+from analysis.report.study import PAYS, study
+from analysis.report.study_words import in_words
 from analysis.report.summary import Summary
 from analysis.report.table import answering
 from analysis.report.table import table as shown_table
@@ -83,13 +85,21 @@ def differences(results: Given) -> pd.DataFrame:
 
 
 def advice(results: Given) -> pd.DataFrame:
-    """Which search to use, per setting of everything else, and what it costs (`check_time` where work takes time)."""
-    columns = ["title", "search", "epsilon", "check_time", "probes_per_check", "entries", "recall", "sentence"]
+    """Which search for covers to use, per workload and place of the index: the verdicts of the study.
+
+    `search` is the cheapest that pays, else the cheapest exact one; `kept` is its share of exact covering's saving,
+    `ratio` its cost as a multiple of exact search's.
+    """
+    cases, metrics = study(_results(results)), ["check_time", "probes_per_check", "entries", "recall"]
+    columns = ["title", "verdict", "search", "epsilon", "kept", "ratio", *metrics, "sentence"]
     rows = []
-    for item in advisor.advise(_results(results)):
-        best = item.advised
-        time = best.cost if best.in_time else float("nan")
-        rows.append((item.title, best.name, best.epsilon, time, best.probes, best.entries, best.recall, item.sentence))
+    for case in cases:
+        for verdict in case.verdicts:
+            title = f"{case.title}, {verdict.place.title}" if len(cases) > 1 else verdict.place.title
+            best = (verdict.best if verdict.what == PAYS and verdict.best else verdict.exact).row
+            numbers = [best.epsilon, best.kept.value, best.ratio[verdict.place.title].value]
+            found = [title, verdict.what, best.name, *numbers, *(best.values[name] for name in metrics)]
+            rows.append([*found, str(in_words(case, verdict))])
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -1,10 +1,9 @@
 """The page, the table and the sentences that answer an experiment's question.
 
 summary         the small frames that an analysis writes, and the names of its points
-answers         the answer a page opens with; load_answers, ranks: more kinds of it; findings: what they share
-sentences       what a sweep showed, in a few sentences; cards, facts: figures and sizes
-advisor         which search for covers to use
-study           where approximate covering pays; in words, as a grid, in Markdown: study_words, study_grid, study_text
+effects         what each swept factor changes, paired by seed; factors: what is swept; words: effects in sentences
+answer          the answer a page opens with; facts: sizes, when and where
+study           where approximate covering pays; in words and tables, in pictures, in Markdown: study_words, study_text
 table, numbers  the table that people read first; how numbers are written
 page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts; assets: its files
 shown_settings  which settings of a large sweep are shown; told: what the simulator adds to its traces

@@ -1,7 +1,8 @@
 """The answer that a page and the terminal begin with: sentences made from effects, the metrics asked about, pictures.
 
 What is asked is in the experiment's `asks`; without it, what usually matters where this was swept or happened.
-A study of approximate covering has sentences of its own (study_words), and a search for the highest rate too (told).
+A study of approximate covering says its verdicts (study_words), and has pictures of its own; a search for the highest
+rate has its own sentences (told).
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from analysis.report import words
 from analysis.report.effects import Effects, varied
 from analysis.report.numbers import number_text
 from analysis.report.study import Case
-from analysis.report.study_pictures import pictures as study_pictures
-from analysis.report.study_words import by_size, overall, sensitivity_sentence
+from analysis.report.study_words import verdicts
 from analysis.report.told import Told
 from analysis.spark.metrics import CATALOGUE, metric
 
@@ -79,15 +79,13 @@ def answer(
 ) -> Answer:
     told, metrics = told or Told(), asked(effects, wanted, cases)
     if told.held is not None:
-        texts = list(told.held.sentences)
-    elif cases:
-        texts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]
+        found = [words.Sentence(text) for text in told.held.sentences]
     else:
-        texts = []
-    found = [words.Sentence(text) for text in texts] or words.sentences(effects, metrics)
+        found = verdicts(cases) or words.sentences(effects, metrics)
     if effects.summary.happened("failures"):
         found.append(words.Sentence(_where_most_was_lost(effects, told)))
-    return Answer(tuple(s for s in found if s.text), metrics, tuple(_pictures(effects, told, cases, metrics)))
+    drawn = () if cases else _pictures(effects, told, metrics)
+    return Answer(tuple(s for s in found if s.text), metrics, tuple(drawn))
 
 
 def _where_most_was_lost(effects: Effects, told: Told) -> str:
@@ -111,11 +109,7 @@ def _where_most_was_lost(effects: Effects, told: Told) -> str:
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pictures(
-    effects: Effects, told: Told, cases: Sequence[Case], metrics: Sequence[str]
-) -> Sequence[Mapping[str, Any]]:
-    if cases:
-        return study_pictures(cases)
+def _pictures(effects: Effects, told: Told, metrics: Sequence[str]) -> Sequence[Mapping[str, Any]]:
     lost = _lost_over_time(effects, told)
     by_rate = [factor for factor in effects.factors if factor.keys == (RATE,) and len(factor.levels) > 2]
     if told.held is not None or by_rate:

@@ -100,6 +100,15 @@ class Paired:
         return DIFFERS if abs(self.difference) > self.half else CHANCE
 
     @property
+    def low(self) -> float:
+        """Of the interval of the value, as far as it differs from the base."""
+        return self.value - self.half
+
+    @property
+    def high(self) -> float:
+        return self.value + self.half
+
+    @property
     def change(self) -> float:
         """The difference as a share of the base; NaN where that is 0."""
         return self.difference / abs(self.base) if self.base else math.nan

@@ -21,7 +21,6 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.report import plots, shown_settings
-from analysis.report.advisor import advise
 from analysis.report.answer import RATE, Answer, answer
 from analysis.report.assets import asset
 from analysis.report.costs import read_slides
@@ -31,13 +30,12 @@ from analysis.report.facts import facts, made
 from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of, worst
 from analysis.report.numbers import and_all
 from analysis.report.overlay_data import overlays
-from analysis.report.page_data import charts_that_differ, plot_data, study_data
-from analysis.report.page_tables import effect_tables, missed_covers, study_tables, summary_table, trace_hashes
+from analysis.report.page_data import charts_that_differ, plot_data
+from analysis.report.page_tables import effect_tables, missed_covers, summary_table, trace_hashes
 from analysis.report.places import ABOUT_STORES, STORES, Price
 from analysis.report.replay import MOST_BESIDE, Words, alike, replays
-from analysis.report.study import Case, places_of, study
-from analysis.report.study_grid import LEGEND, NEARLY, grid
-from analysis.report.study_words import MANY, WHY_RECALL, by_size, overall, sensitivity_rows
+from analysis.report.study import Case, is_study, places_of, study
+from analysis.report.study_words import LEGEND, WHY_RECALL, grid, sensitivity_rows, verdicts
 from analysis.report.summary import Summary, load
 from analysis.report.thresholds import Thresholds
 from analysis.report.told import Told, read_told
@@ -73,9 +71,9 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     """The whole page as text."""
     asked = asked or Asked()
     begun = begin(summary, asked)
-    effects, told, cases, answered = begun.effects, begun.told, begun.cases, begun.answer
-    large, many = shown_settings.is_large(summary), len(cases) > MANY
-    listed = shown_settings.rows(summary, cases)
+    effects, told, answered = begun.effects, begun.told, begun.answer
+    large, studied = shown_settings.is_large(summary), is_study(begun.cases)
+    listed = shown_settings.rows(summary, begun.cases if studied else [])
     pictured = shown_settings.pictures(listed)
     runs, warnings = _runs(summary, pictured)
     experiment = begun.experiment
@@ -85,14 +83,11 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         if told.held is not None
         else (experiment.get("question") or _question(effects, answered.metrics))
     )
-    advice = [] if large and cases else advise(summary)  # a large study says more, workload by workload
     shown, alike = charts_that_differ(effects, answered)
     nets = overlays(effects, [run for run in runs if canonical(run.point) in pictured])
     busy = loads(effects, names_of(runs), pictured)
     drawn = _loads_drawn(busy)
-    studied = study_tables(cases)
-    data = plot_data(effects, answered, [] if large else shown, advice, nets, cases)
-    data |= study_data(studied) if many else {}
+    data = plot_data(effects, answered, [] if large else shown, nets, begun.cases)
     worst_loads = worst(drawn)
     data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
     data |= {"defaultLoad": drawn.index(worst_loads[0]) if worst_loads else 0}
@@ -103,7 +98,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "facts": facts(summary),
         "made": made(summary),
         # The effects on many workloads together describe none of them, and a search for a rate has its own sentences.
-        "cards": [*([] if cases or told.held is not None else cards(effects, answered.metrics)), truth_card(summary)],
+        "cards": [*([] if studied or told.held is not None else cards(effects, answered.metrics)), truth_card(summary)],
         "answer": answered.sentences,
         "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": data["answer"],
@@ -116,23 +111,23 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "replays": data.get("replays", []),
         "replayed": nets[data["defaultOverlay"]]["title"] if nets else "",
         "coast": "coast" in data,
-        "advice": advice,
         "warnings": list(dict.fromkeys(notes)),
         "large": len(summary.order) if large else 0,
         "table": summary_table(effects, answered.metrics, listed),
         "rows_left_out": shown_settings.left_out(summary, listed),
         "points": bool(data["points"]),
-        "bounds": len(data["study"]),
+        "bounds": len(data["bounds"]),
         "intervals": bool((summary.points["n"] > 1).any()),
         "charts": data["charts"],
         "overlays": nets,
         "overlays_left_out": shown_settings.left_out(summary, nets),
-        "effects": effect_tables(effects, answered.metrics) if not cases else [],
+        "effects": effect_tables(effects, answered.metrics) if not studied else [],
         "misses": missed_covers(effects),
         "metrics": list(CATALOGUE.values()),
         "data": embed(data),
-        "study": studied,
-        **_study_section(cases, many, summary.out),
+        "studied": studied,
+        "study_charts": data["studyCharts"],
+        **_study_section(begun.cases, summary.out),
         **_repeating_section(effects, begun.toml, runs[0] if runs else None),
         **_machinery(),
     }
@@ -147,7 +142,7 @@ class Begun:
 
     effects: Effects
     told: Told
-    cases: list[Case]
+    cases: list[Case]  # where searches for covers can be compared
     answer: Answer
     toml: str  # the experiment's file; empty if it is gone
     experiment: Mapping[str, Any]  # its question, notes and what it asks
@@ -166,7 +161,8 @@ def begin(summary: Summary, asked: Asked | None = None) -> Begun:
     told = read_told(summary.out)
     effects = Effects(summary, factors_of(summary, apart=() if told.held is None else (RATE,)))
     cases = study(summary, asked.thresholds, asked.profiles)
-    return Begun(effects, told, cases, answer(effects, told, cases, experiment.get("asks", ())), toml, experiment)
+    answered = answer(effects, told, cases if is_study(cases) else (), experiment.get("asks", ()))
+    return Begun(effects, told, cases, answered, toml, experiment)
 
 
 def _unbroken(text: object) -> str:
@@ -203,13 +199,13 @@ def _overlay_data(
     return found
 
 
-def _study_section(cases: list[Case], many: bool, out: Path) -> dict[str, Any]:
+def _study_section(cases: list[Case], out: Path) -> dict[str, Any]:
     """When approximation pays, workload by workload."""
     return {
-        "study_overall": " ".join([overall(cases), *by_size(cases)]),
-        "grid": grid(cases) if many else None,
-        "grid_legend": LEGEND,
-        "grid_nearly": NEARLY,
+        "cases": len(cases),
+        "verdicts": [str(sentence) for sentence in verdicts(cases)],
+        "grid": grid(cases)[1],
+        "legend": LEGEND,
         "thresholds": cases[0].thresholds if cases else None,
         "places": [place.title for place in places_of(cases)],
         "slides": read_slides(out) if cases else "",
@@ -235,7 +231,7 @@ def _repeating_section(effects: Effects, toml: str, sample: Run | None) -> dict[
 
 def _machinery() -> dict[str, Any]:
     """Style, scripts and the drawing library, and the pictures without their data."""
-    pictures = (plots.lines, plots.front, plots.bounds, plots.rows, plots.times, plots.trade, plots.curve)
+    pictures = (plots.lines, plots.bounds, plots.rows, plots.times, plots.trade, plots.curve)
     return {
         "specs": embed({picture.__name__: picture() for picture in pictures}),
         "vega": Markup(_drawing_library()),

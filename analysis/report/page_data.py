@@ -1,4 +1,4 @@
-"""The data of the report's pictures: every point's metrics, the axes to choose from, the advice.
+"""The data of the report's pictures: every point's metrics, the axes to choose from, a study's workloads.
 
 The page contains it as JSON; templates/report.js draws it.
 """
@@ -9,14 +9,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.report.advisor import Advice
 from analysis.report.answer import Answer, differing
 from analysis.report.effects import Effects, lacks
 from analysis.report.numbers import value_text
 from analysis.report.overlay_data import MEASURES
+from analysis.report.page_tables import study_tables
 from analysis.report.shown_settings import is_large
-from analysis.report.study import MAYBE, PAYS, Case
-from analysis.report.study_pictures import bound_rows
+from analysis.report.study import MAYBE, PAYS, Case, is_study
+from analysis.report.study_pictures import bound_rows, pictures, seeds_in_words
 from analysis.report.table import NONE, alike, metric_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -95,7 +95,6 @@ def plot_data(
     effects: Effects,
     answer: Answer,
     charts: list[dict[str, Any]],
-    advice: list[Advice],
     nets: list[dict[str, Any]],
     cases: list[Case],
 ) -> dict[str, Any]:
@@ -107,7 +106,7 @@ def plot_data(
         drawn = {*answer.metrics, *(name for _, metrics, _ in CHARTS for name in metrics)}
         shown = [name for name in shown if name in drawn]
     # A large study has pictures of its own.
-    for point in summary.order if not (cases and is_large(summary)) else ():
+    for point in summary.order if not (is_study(cases) and is_large(summary)) else ():
         values = {}
         for name in shown:
             value = summary.value(point, name)
@@ -124,11 +123,15 @@ def plot_data(
             name: {key: getattr(CATALOGUE[name], key) for key in ("title", "unit", "definition", "formula")}
             for name in shown
         },
-        "answer": _answer_charts(answer),
+        "answer": charts_by_title("answer", answer.pictures),
         "charts": charts,
-        "advice": [_advice_data(item) for item in advice],
-        "study": [
-            {"title": f"{case.title}, {bits} bits given" if bits else case.title, "rows": bound_rows(case, bits)}
+        **study_data(cases),
+        "bounds": [
+            {
+                "title": f"{case.title}, {bits} bits given" if bits else case.title,
+                "caption": f"{case.title}; {seeds_in_words(case)}.",
+                "rows": bound_rows(case, bits),
+            }
             for case in cases
             for bits in case.bounds
         ],
@@ -147,39 +150,22 @@ def _first_shown(nets: Sequence[Mapping[str, Any]]) -> int:
     return next((number for number in covering if nets[number]["family"] == nets[covering[-1]]["family"]), 0)
 
 
-def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The workloads of a large study, shown one at a time; it opens with the first where approximation pays."""
-    verdicts = [{verdict["what"] for verdict in table["verdicts"]} for table in tables]
-    named = [number for what in (PAYS, MAYBE) for number, found in enumerate(verdicts) if what in found]
-    keys = ("kind", "title", "sentence", "shape", "rows")
+def study_data(cases: Sequence[Case]) -> dict[str, Any]:
+    """The workloads of a study, shown one at a time; the first where approximation pays is shown first."""
+    tables = study_tables(cases)
+    named = [number for what in (PAYS, MAYBE) for number, of in enumerate(tables) if what in of["verdicts"]]
     return {
-        "cases": [{key: table[key] for key in keys} for table in tables],
-        "caseColumns": [column["title"] for column in tables[0]["columns"]],
+        "cases": [{key: table[key] for key in ("kind", "title", "sentences", "shape", "rows")} for table in tables],
+        "caseColumns": tables[0]["columns"] if tables else [],
         "defaultCase": named[0] if named else 0,
+        "studyCharts": charts_by_title("study", pictures(cases)),
     }
 
 
-def _answer_charts(answer: Answer) -> list[dict[str, Any]]:
-    """The answer's pictures by place; those with the same title share a place, with a menu of their cases."""
+def charts_by_title(prefix: str, pictures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Pictures by place; those with the same title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
-    for picture in answer.pictures:
+    for picture in pictures:
         title = picture["title"]
-        places.setdefault(title, {"id": f"answer-{len(places)}", "title": title, "of": []})["of"].append(picture)
+        places.setdefault(title, {"id": f"{prefix}-{len(places)}", "title": title, "of": []})["of"].append(picture)
     return list(places.values())
-
-
-def _advice_data(advice: Advice) -> dict[str, Any]:
-    rows = [
-        {
-            "name": option.name,
-            "cost": option.cost,
-            "probes": option.probes,
-            "entries": option.entries,
-            "recall": option.recall,
-            "front": option.on_front,
-            "advised": option.point == advice.advised.point,
-            "text": f"{option.cost_text}, {option.size_text}",
-        }
-        for option in advice.options
-    ]
-    return {"title": advice.title or "all", "unit": f"{advice.place.unit} per covering check", "rows": rows}

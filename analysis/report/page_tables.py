@@ -9,7 +9,7 @@ from analysis.report import words
 from analysis.report.effects import CHANCE, EQUAL, Effects, Paired, varied
 from analysis.report.factors import Factor
 from analysis.report.study import Case, places_of
-from analysis.report.study_words import row_cells, sentence, shape
+from analysis.report.study_words import in_words, row_cells, shape
 from analysis.report.table import short_title, table, table_metrics
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import MUST_BE_ZERO
@@ -46,17 +46,17 @@ def summary_table(effects: Effects, metrics: Sequence[str], points: Sequence[str
     return {"columns": columns, "rows": rows, "more": any(column["more"] for column in columns)}
 
 
-def study_tables(cases: list[Case]) -> list[dict[str, Any]]:
-    """Each workload's verdicts, shape and table."""
+def study_tables(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """Each workload's verdicts in words, shape and table."""
     where = places_of(cases)
     return [
         {
             "title": case.title,
             "kind": case.kind,
-            "verdicts": [{"where": verdict.place.title, "what": verdict.what} for verdict in case.verdicts],
-            "sentence": sentence(case),
+            "verdicts": [verdict.what for verdict in case.verdicts],
+            "sentences": [str(in_words(case, verdict)) for verdict in case.verdicts],
             "shape": shape(case),
-            "columns": [{"title": title, "note": note} for title, note, _ in row_cells(case, case.rows[0], where)],
+            "columns": [title for title, _, _ in row_cells(case, case.rows[0], where)],
             "rows": [[text for _, _, text in row_cells(case, row, where)] for row in case.rows],
         }
         for case in cases

@@ -74,37 +74,6 @@ def lines() -> Spec:
     )
 
 
-def front() -> Spec:
-    """Search cost against table size, one dot per search, the Pareto front joined, the advised one ringed.
-
-    Data: cost, entries, name, front (on the Pareto front), advised, text, and at: on which side the name has room.
-    """
-    base = _rows().encode(
-        x=alt.X("cost:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=True)),
-        y=alt.Y("entries:Q", title="routing-table entries", scale=alt.Scale(zero=True, nice=True)),
-        tooltip=_tips(("name:N", "search"), ("text:N", "cost and size")),
-    )
-    joined = base.transform_filter("datum.front").mark_line(strokeWidth=1.5, opacity=0.6)
-    ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5)
-    dots = base.mark_point(size=70, filled=True).encode(
-        opacity=alt.condition("datum.front", alt.value(1.0), alt.value(0.35))
-    )
-    zoom = alt.selection_interval(name="zoom", bind="scales")
-    sides = (
-        ("right", "left", 13, 0),
-        ("left", "right", -13, 0),
-        ("above", "center", 0, -17),
-        ("below", "center", 0, 17),
-    )
-    names = [
-        base.transform_filter(f"datum.at === '{side}'")
-        .mark_text(align=align, dx=dx, dy=dy, fontSize=12)
-        .encode(text="name:N", tooltip=alt.value(None))
-        for side, align, dx, dy in sides
-    ]
-    return _layered(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, *names)
-
-
 def bounds() -> Spec:
     """Counts per check against ε (of the volume) on a logarithmic scale: measured as dots, theory as dashed lines.
 
@@ -206,7 +175,8 @@ _LARGE_AND_SMALL = alt.Axis(
 def trade() -> Spec:
     """What is kept against what it costs: a dot per search with 95 % intervals, a line per method, the Pareto front.
 
-    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front, kind (measured or theory).
+    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front, kind (measured or theory), and at: on which
+    side of a dot its label has room.
     """
     cost = alt.Scale(type="log", nice=True)
     base = _rows().encode(
@@ -217,6 +187,13 @@ def trade() -> Spec:
     )
     measured, theory = (base.transform_filter(f"datum.kind === '{kind}'") for kind in ("measured", "theory"))
     joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
+    sides = (("right", "left", 9, 0), ("left", "right", -9, 0), ("above", "center", 0, -17), ("below", "center", 0, 17))
+    labels = [
+        base.transform_filter(f"datum.at === '{side}'")
+        .mark_text(align=align, dx=dx, dy=dy)
+        .encode(text="label:N", tooltip=alt.value(None))
+        for side, align, dx, dy in sides
+    ]
     return _layered(
         joined.mark_line(strokeWidth=5, opacity=0.2),
         measured.encode(order="x:Q").mark_line(strokeWidth=1.5),
@@ -225,6 +202,6 @@ def trade() -> Spec:
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
         measured.mark_point(size=70, filled=True, opacity=1),
-        base.mark_text(dx=7, dy=-6, align="left").encode(text="label:N", tooltip=alt.value(None)),
+        *labels,
         height=1.3 * HEIGHT,
     )

@@ -24,7 +24,8 @@ def rows(summary: Summary, cases: Sequence[Case]) -> list[str]:
     """The points that tables show, in their order."""
     if not is_large(summary):
         return summary.order
-    named = {row.point for case in cases for verdict in case.verdicts for row in (verdict.exact, verdict.best) if row}
+    found = (of for case in cases for verdict in case.verdicts for of in (verdict.exact, verdict.best) if of)
+    named = {of.row.point for of in found}
     return [point for point in summary.order if not named or point in named][:MOST_ROWS]
 
 

@@ -1,7 +1,8 @@
 """The study of approximate covering: what each search keeps of exact covering's saving in a workload, and at what cost.
 
-A case is a family of points (everything but routing and covering held fixed) with exact covering and at least LEAST
-ways to approximate it. Numbers are compared seed by seed, because runs of one seed share their random numbers:
+A case is a set of points that differ only in how covers are searched, with exact and approximate searches; a sweep with
+LEAST approximations of one is called a study. Numbers are compared seed by seed, because runs of one seed share their
+random numbers:
 
 - *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too.
   If no subscription leaves, simple routing sends one message per entry that it keeps (the run record has the number of
@@ -12,10 +13,12 @@ ways to approximate it. Numbers are compared seed by seed, because runs of one s
   after time 0 count: with preloaded ones it is the cost at that size. Under the profile of the runs time is measured;
   under others it is computed from the counts of the same runs (`Price`).
 
-Both come with 95 % intervals over seeds; costs are paired ratios to the cheapest exact search of the same place. A
-search *pays* there if the whole interval of what it keeps is at or above `keeps`, and the whole interval of its cost at
-or below `cheaper`. It *may pay* if only the means are; a single seed has no interval. These thresholds are parameters;
+Both are ratios with 95 % intervals over seeds (`Paired`): to exact covering's saving, and to the cheapest exact search
+of the same place. A search *pays* there if the whole interval of what it keeps is at or above `keeps`, and the whole
+interval of its cost at or below `cheaper`. It *may pay* if only the means are; a single seed has no interval. What
+costs less than exact search beyond chance, but more than that, *is cheaper*. These thresholds are parameters;
 `sensitivity` counts the verdicts for others. A place without an exact or without an approximate search has no verdict.
+Of equal searches none is the best: all are named.
 """
 
 from __future__ import annotations
@@ -31,35 +34,23 @@ from typing import Any
 import numpy as np
 
 from analysis.report.costs import Floats, charged_by, costs_by_seed, in_time, read_bounds
+from analysis.report.effects import CHANCE, DIFFERS, EQUAL, Paired
 from analysis.report.numbers import value_text
 from analysis.report.places import BITS, Place, Price, places
-from analysis.report.summary import Summary, family, is_exact, is_plain_covering, search_name
+from analysis.report.summary import Summary, family, is_covering, is_exact, search_name
 from analysis.report.thresholds import Thresholds
-from analysis.spark.statistics import quantile
 
-LEAST = 5  # ways to approximate; a sweep with fewer is not a study
+LEAST = 5  # ways to approximate
 HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
-PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
+PAYS, MAYBE, CHEAPER, EXACT = "pays", "may pay", "is cheaper", "use exact"
+NOTHING = "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds with its 95 % interval; low and high are NaN for a single seed."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Floats) -> Interval:
-        known = values[~np.isnan(values)]
-        if not len(known):
-            return cls(math.nan, math.nan, math.nan)
-        mean, n = float(known.mean()), len(known)
-        half = quantile(n - 1) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-        return cls(mean, mean - half, mean + half)
+def against_one(ratios: Floats) -> Paired:
+    """A ratio per seed, against 1."""
+    return Paired.of("", np.ones_like(ratios), ratios) or Paired("", 0, 1.0, math.nan, math.nan, False)
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,10 @@ class Row:
     epsilon: float  # NaN where a search may miss for another reason
     exact: bool
     values: Mapping[str, float]  # metric → mean over seeds
-    kept: Interval
+    kept: Paired  # the share of exact covering's saving
     # By the title of each place where it competes:
-    cost: Mapping[str, Interval]  # per subscription, in the place's unit
-    ratio: Mapping[str, Interval]  # its cost ÷ that of the cheapest exact search
+    costs: Mapping[str, Floats]  # per subscription, in the place's unit, by seed
+    ratio: Mapping[str, Paired]  # its cost ÷ that of the cheapest exact search
     rival: Mapping[str, str]  # the point of that search
     saturated: bool  # its busiest broker cannot keep up
     in_store: bool  # it can live in a store of sorted keys
@@ -87,23 +78,48 @@ class Row:
         """The name without `exact`: auto."""
         return self.name.removeprefix("exact (").removesuffix(")") if self.exact else self.name
 
+    def cost(self, place: Place) -> float:
+        """The mean over seeds."""
+        return _mean(self.costs[place.title])
+
+    def keeps(self, thresholds: Thresholds) -> bool:
+        return self.kept.value >= thresholds.keeps
+
+    def pays(self, place: Place, thresholds: Thresholds) -> bool:
+        """Whether the whole intervals, not only the means, meet the thresholds."""
+        return self.kept.low >= thresholds.keeps and self.ratio[place.title].high <= thresholds.cheaper
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """The search of least cost among some, with those that cost as much."""
+
+    rows: tuple[Row, ...]  # the one with the least mean first
+    chance: bool  # some do not cost the same with every seed, but are not told apart
+
+    @property
+    def row(self) -> Row:
+        return self.rows[0]
+
 
 @dataclass(frozen=True)
 class Verdict:
     """What holds in one place."""
 
+    held: str  # what its points share, as JSON
     place: Place
-    what: str  # PAYS, MAYBE, EXACT or NOTHING
-    exact: Row  # the cheapest exact search
-    best: Row | None  # the cheapest that pays, or may pay; else what comes closest
-    keeper: Row | None  # the cheapest approximation whose mean keeps enough, whatever it costs
+    thresholds: Thresholds
+    what: str  # PAYS, MAYBE, CHEAPER, EXACT or NOTHING
+    exact: Cheapest
+    # Of those that pay the cheapest; if none pays, of those whose mean keeps enough.
+    best: Cheapest | None
 
 
 @dataclass(frozen=True)
 class Case:
     """One workload: its rows (exact ones first), what theory says, and a verdict per place."""
 
-    fixed: Mapping[str, Any]  # the keys that distinguish it, usually of the workload
+    fixed: Mapping[str, Any]  # the keys that describe it, usually of the workload
     rows: tuple[Row, ...]
     away: float  # share of simple routing's messages that exact covering saves
     verdicts: tuple[Verdict, ...]
@@ -165,31 +181,48 @@ class Case:
 def study(
     summary: Summary, thresholds: Thresholds | None = None, profiles: Mapping[str, Price] | None = None
 ) -> list[Case]:
-    """The cases of a sweep, by title; none where there are too few ways to approximate.
+    """The cases of a sweep, by title; none where no approximate search can be compared with an exact one.
 
     `profiles`: to use instead of those that were shipped when it ran.
     """
     groups: dict[str, list[str]] = {}
     for point in summary.order:
-        if is_plain_covering(summary.labels(point)):
-            groups.setdefault(family(json.loads(point)), []).append(point)
-    rough = {point for points in groups.values() for point in points if not is_exact(summary.labels(point))}
-    chosen = {name: points for name, points in groups.items() if LEAST <= len(rough & {*points}) < len(points)}
+        if is_covering(summary.labels(point)):
+            groups.setdefault(_held(point), []).append(point)
+    exact = {point for point in summary.order if is_exact(summary.labels(point))}
+    chosen = {held: points for held, points in groups.items() if 0 < len(exact & {*points}) < len(points)}
     if not chosen:
         return []
     thresholds = thresholds or Thresholds()
     theory, shipped = read_bounds(summary.out)
-    points = [point for points in chosen.values() for point in points]
-    charged = {point: charged_by(point, shipped, summary.out) for point in points}
+    charged = {point: charged_by(point, shipped, summary.out) for points in chosen.values() for point in points}
     prices = shipped if profiles is None else profiles
     by_seed = costs_by_seed(summary, charged, prices)
-    timed = all(map(in_time, by_seed.values()))
-    where = places(prices, timed)
-    cases = [
-        _case(summary, name, {point: by_seed[point] for point in points}, where, theory.get(name, {}), thresholds)
-        for name, points in chosen.items()
-    ]
+    where = places(prices, all(map(in_time, by_seed.values())))
+    told = _describing([json.loads(held) for held in chosen])
+    cases = []
+    for held, points in chosen.items():
+        fixed = {key: value for key, value in json.loads(held).items() if key in told}
+        bounds = theory.get(family(json.loads(held)), {})
+        numbers = {point: by_seed[point] for point in points}
+        cases.append(_case(summary, held, fixed, numbers, where, bounds, thresholds))
     return sorted(cases, key=lambda case: case.order)
+
+
+def is_study(cases: Sequence[Case]) -> bool:
+    """Whether a sweep is about approximate searches, so that its page is."""
+    return any(sum(not row.exact for row in case.rows) >= LEAST for case in cases)
+
+
+def _held(point: str) -> str:
+    """What a point shares with those that differ only in how covers are searched."""
+    return json.dumps({key: value for key, value in json.loads(point).items() if not key.startswith("covering.")})
+
+
+def _describing(held: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The keys that describe cases: all but those of routing that all share."""
+    keys = {key for of in held for key in of}
+    return {key for key in keys if not key.startswith("routing.") or len({value_text(of.get(key)) for of in held}) > 1}
 
 
 def places_of(cases: Sequence[Case]) -> list[Place]:
@@ -201,14 +234,18 @@ def places_of(cases: Sequence[Case]) -> list[Place]:
 
 def _case(
     summary: Summary,
-    name: str,
+    held: str,
+    fixed: Mapping[str, Any],
     numbers: Mapping[str, Mapping[str, Floats]],  # by point
     where: Sequence[Place],
     theory: Mapping[str, Any],
     thresholds: Thresholds,
 ) -> Case:
     exact = [point for point in numbers if is_exact(summary.labels(point))]
-    base = numbers[exact[0]]
+    # Which of several covers is found may change a message or two: exact covering is the mean of all exact searches.
+    base = {
+        name: np.mean([numbers[point][name] for point in exact], axis=0) for name in ("none", "messages", "reduction")
+    }
     saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
     rivals = {place.title: _rivals(summary, place, numbers, exact) for place in where}
     rows = []
@@ -225,9 +262,9 @@ def _case(
                 float(labels["epsilon"]),
                 point in exact,
                 {metric: summary.mean(point, metric) for metric in SHOWN},
-                Interval.of(np.where(np.isnan(by_messages), mine["reduction"] / entries, by_messages)),
-                {place: Interval.of(mine[column]) for place, column in columns.items()},
-                {place: Interval.of(mine[of] / _positive(numbers[rival[place]][of])) for place, of in columns.items()},
+                against_one(np.where(np.isnan(by_messages), mine["reduction"] / entries, by_messages)),
+                {place: mine[column] for place, column in columns.items()},
+                {place: against_one(mine[of] / _positive(numbers[rival[place]][of])) for place, of in columns.items()},
                 rival,
                 summary.mean(point, "utilisation_max") >= BUSY,
                 bool(labels["store"]),
@@ -235,11 +272,21 @@ def _case(
             )
         )
     shares = (base["none"] - base["messages"]) / base["none"]
-    away = Interval.of(np.where(np.isnan(shares), base["reduction"], shares)).mean
-    found = (_verdict(place, rows, away, thresholds) for place in where)
-    verdicts = tuple(verdict for verdict in found if verdict is not None)
+    away = _mean(np.where(np.isnan(shares), base["reduction"], shares))
+    by_place: dict[str, Verdict] = {}
+    for place in where:
+        # Where all searches have the resolution that was given, the slides' model is any store.
+        alike = [
+            of for of in by_place.values() if of.place.stores and _competing(rows, of.place) == _competing(rows, place)
+        ]
+        if not (place.given_bits and alike) and (found := _verdict(held, place, rows, away, thresholds)):
+            by_place[place.title] = found
     seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
-    return Case(json.loads(name), tuple(rows), away, verdicts, theory, seeds, thresholds)
+    return Case(fixed, tuple(rows), away, tuple(by_place.values()), theory, seeds, thresholds)
+
+
+def _competing(rows: Sequence[Row], place: Place) -> list[str]:
+    return [row.point for row in rows if place.title in row.ratio]
 
 
 def _rivals(
@@ -248,7 +295,7 @@ def _rivals(
     """For each point that can be compared in a place, the cheapest exact search that it is compared with."""
     keys = {point: json.loads(point) for point in numbers}
     there = [point for point in numbers if place.admits(summary.labels(point), keys[point])]
-    costs = {point: Interval.of(numbers[point][place.column]).mean for point in there if point in exact}
+    costs = {point: cost for point in there if point in exact and (cost := _mean(numbers[point][place.column])) > 0}
     found = {}
     for point in there:
         alike = [other for other in costs if place.comparable(keys[point], keys[other])]
@@ -262,6 +309,11 @@ def _positive(values: Floats) -> Floats:
     return np.where(values > 0, values, np.nan)
 
 
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
 # Metrics whose means are shown beside what is kept and what it costs.
 SHOWN = (
     "recall", "recall_first_hop", "capped", "volume", "check_time", "probes_per_check", "candidates_per_check",
@@ -270,50 +322,51 @@ SHOWN = (
 )  # fmt: skip
 
 
-def pays(row: Row, place: Place, thresholds: Thresholds) -> bool:
-    """Whether the whole intervals, not only the means, meet the thresholds."""
-    return row.kept.low >= thresholds.keeps and row.ratio[place.title].high <= thresholds.cheaper
-
-
-def _verdict(place: Place, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict | None:
-    def cheapest(some: Sequence[Row]) -> Row | None:
-        return min(some, key=lambda row: row.ratio[place.title].mean, default=None)
-
-    rough = [row for row in rows if not row.exact and place.title in row.ratio]
+def _verdict(held: str, place: Place, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict | None:
+    there = [row for row in rows if place.title in row.ratio]
+    rough = [row for row in there if not row.exact]
     if not rough:
         return None
-    by_point = {row.point: row for row in rows}
-    keeper = cheapest([row for row in rough if row.kept.mean >= thresholds.keeps])
-
-    def found(what: str, best: Row | None) -> Verdict:
-        rival = (best or min(rough, key=lambda row: by_point[row.rival[place.title]].cost[place.title].mean)).rival
-        return Verdict(place, what, by_point[rival[place.title]], best, keeper)
-
+    paying = [row for row in rough if row.pays(place, thresholds)]
+    keeping = [row for row in rough if row.keeps(thresholds)]
+    what, best = EXACT, _cheapest(paying or keeping, place)
     if away < HARDLY:
-        keeper = None
-        return found(NOTHING, None)
-    worthy = cheapest([row for row in rough if pays(row, place, thresholds)])
-    if worthy is not None:
-        return found(PAYS, worthy)
-    cheap = [row for row in rough if row.ratio[place.title].mean <= thresholds.cheaper]
-    if keeper in cheap:
-        return found(MAYBE, keeper)
-    # The closest: of those that are cheap enough the one that keeps most, else the cheapest that keeps enough.
-    return found(EXACT, max(cheap, key=lambda row: row.kept.mean) if cheap else keeper or cheapest(rough))
+        what, best = NOTHING, None
+    elif paying:
+        what = PAYS
+    elif best is not None and best.row.ratio[place.title].value <= thresholds.cheaper:
+        what = MAYBE
+    elif best is not None and best.row.ratio[place.title].verdict == DIFFERS and best.row.ratio[place.title].value < 1:
+        what = CHEAPER
+    rival = best.row.rival[place.title] if best else None
+    exact = _cheapest([row for row in there if row.exact and rival in (None, row.rival[place.title])], place)
+    assert exact is not None, "a row has a ratio only to an exact one"
+    return Verdict(held, place, thresholds, what, exact, best)
 
 
-KEEPS, CHEAPER = (0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)
+def _cheapest(rows: Sequence[Row], place: Place) -> Cheapest | None:
+    """By the ratio to exact search, since places may compare with several."""
+    if not rows:
+        return None
+    first = min(rows, key=lambda row: (row.ratio[place.title].value, row.cost(place)))
+    cost = _positive(first.costs[place.title])
+    against = {row.point: against_one(row.costs[place.title] / cost).verdict for row in rows if row is not first}
+    others = [row for row in rows if against.get(row.point) in (EQUAL, CHANCE)]
+    return Cheapest((first, *others), any(against[row.point] == CHANCE for row in others))
+
+
+OTHER_THRESHOLDS = [*starmap(Thresholds, product((0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)))]
 
 
 def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, Counter[Place]]]:
     """In how many workloads approximation pays in each place, for thresholds around the chosen ones."""
     found = []
-    for thresholds in starmap(Thresholds, product(KEEPS, CHEAPER)):
+    for thresholds in OTHER_THRESHOLDS:
         worthy = (
             verdict.place
             for case in cases
             for verdict in case.verdicts
-            if verdict.what != NOTHING and any(pays(row, verdict.place, thresholds) for row in _rough(case, verdict))
+            if not case.nothing and any(row.pays(verdict.place, thresholds) for row in _rough(case, verdict))
         )
         found.append((thresholds, Counter(worthy)))
     return found

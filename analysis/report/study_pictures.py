@@ -3,103 +3,109 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from analysis.report.effects import Paired
 from analysis.report.numbers import number_text
 from analysis.report.places import LOOKUPS, STORES, Place
-from analysis.report.study import Case, Interval, Row, places_of
+from analysis.report.study import Case, Row, places_of
 from analysis.report.study_words import cost_text, share_text, with_half
 
 FARTHEST = 1000.0  # times the dearest search: a bound beyond would squeeze everything else into a corner
-UPPER, LOWER = "slides’ upper bound on approximate search", "slides’ lower bound on exact search"
+UPPER, LOWER = "slides’ upper bound, approximate", "slides’ lower bound, exact"
 Dot = dict[str, Any]
 
 
 def pictures(cases: Sequence[Case]) -> list[dict[str, Any]]:
     """For each case: saving kept against time in each place of any index; saving and covers found against lookups."""
-    found = []
     where = places_of(cases)
-    for place in where:
-        if place.unit != LOOKUPS:
-            title = f"Saving kept against the cost of searching, {place.title}"
-            found += [
-                _picture(title, f"{place.unit} per subscription", kept_rows(case, [place]), case) for case in cases
-            ]
     stores = [place for place in where if place.unit == LOOKUPS]
+    found = []
+    for places in [*([place] for place in where if place not in stores), *([stores] if stores else [])]:
+        against = "lookups, sorted keys only" if places is stores else f"the cost of searching, {places[0].title}"
+        x = f"{places[0].unit} per subscription"
+        found += [_picture(f"Saving kept against {against}", x, kept_rows(case, places), case) for case in cases]
     if stores:
-        title = "Saving kept against lookups, sorted keys only"
-        found += [_picture(title, "lookups per subscription", kept_rows(case, stores), case) for case in cases]
         title, y = "Covers found against lookups, sorted keys only", {"y": "covers found, per check"}
         found += [{**_picture(title, "lookups per check", found_rows(case, stores), case), **y} for case in cases]
     return found
 
 
 def _picture(title: str, x: str, rows: list[Dot], case: Case) -> dict[str, Any]:
-    return {"kind": "trade", "title": title, "x": x, "y": "saving kept", "case": case.title, "rows": rows}
+    """With a caption: seeds, intervals, the setting."""
+    several = any(row["low"] != row["high"] for row in rows)
+    bars = "bars: 95 % over seeds; across, of the cost as a multiple of exact search’s" if several else "means"
+    grey = "Grey: no other search is cheaper and keeps as much, by the means. A dot without a name has no room for it."
+    dashed = " Dashed: the slides’ bounds." if any(row["kind"] == "theory" for row in rows) else ""
+    caption = f"{case.title}; {seeds_in_words(case)}; {bars}. {grey}{dashed}"
+    found = {"kind": "trade", "title": title, "x": x, "y": "saving kept", "case": case.title, "rows": rows}
+    return {**found, "caption": caption}
+
+
+def seeds_in_words(case: Case) -> str:
+    return f"{case.seeds} seed{'s' * (case.seeds != 1)}"
 
 
 def kept_rows(case: Case, where: Sequence[Place]) -> list[Dot]:
     """A dot per search: what all its checks of a subscription cost and what it keeps, with 95 % intervals."""
+    rows = {row.point: place for row in case.rows for place in reversed(where) if place.title in row.costs}
 
-    def of(row: Row) -> tuple[Interval, Interval, str]:
-        cost = next(row.cost[place.title] for place in where if place.title in row.cost)
-        text = cost_text(row, next(place for place in where if place.title in row.cost))
-        return cost, row.kept, f"{text} per subscription, {with_half(row.kept)} of the saving"
+    def of(row: Row) -> tuple[Dot, str]:
+        place = rows[row.point]
+        cost, ratio = row.cost(place), row.ratio[place.title]
+        text = f"{cost_text(row, place)} per subscription, {with_half(row.kept)} of the saving"
+        return _place(cost, row.kept.value, cost * _half(ratio) / ratio.value, _half(row.kept)), text
 
     def checks(row: Row) -> float:
-        return of(row)[0].mean / (row.values["round_trips_per_check"] or math.nan)
+        return row.cost(rows[row.point]) / (row.values["round_trips_per_check"] or math.nan)
 
-    rows = [row for row in case.rows if any(place.title in row.cost for place in where)]
-    dots = _dots(rows, of)
-    return [*dots, *_bounds(case, rows, dots, checks, lambda row: row.kept.mean)] if _in_lookups(where) else dots
+    shown = [row for row in case.rows if row.point in rows]
+    dots = _dots(shown, of)
+    return [*dots, *_bounds(case, shown, dots, checks, lambda row: row.kept.value)] if where[0] in STORES else dots
 
 
 def found_rows(case: Case, where: Sequence[Place]) -> list[Dot]:
     """A dot per search: the lookups of a check and the covers that it finds; means, because both are per check."""
 
-    def of(row: Row) -> tuple[Interval, Interval, str]:
+    def of(row: Row) -> tuple[Dot, str]:
         cost, recall = row.values["round_trips_per_check"], row.values["recall"]
-        text = f"{number_text(cost, '')} lookups per check, {share_text(recall)} of the covers"
-        return Interval(cost, math.nan, math.nan), Interval(recall, math.nan, math.nan), text
+        return _place(cost, recall), f"{number_text(cost, '')} lookups per check, {share_text(recall)} of the covers"
 
-    rows = [row for row in case.rows if any(place.title in row.cost for place in where)]
-    dots = _dots(rows, of)
-    return [*dots, *_bounds(case, rows, dots, lambda _: 1.0, lambda row: row.values["recall"])] if dots else []
-
-
-def _in_lookups(where: Iterable[Place]) -> bool:
-    return any(place in STORES for place in where)
+    shown = [row for row in case.rows if any(place.title in row.costs for place in where)]
+    dots = _dots(shown, of)
+    return [*dots, *_bounds(case, shown, dots, lambda _: 1.0, lambda row: row.values["recall"])] if dots else []
 
 
-def _dots(rows: Sequence[Row], of: Callable[[Row], tuple[Interval, Interval, str]]) -> list[Dot]:
-    known = {row.point: values for row in rows if not math.isnan((values := of(row))[0].mean + values[1].mean)}
+def _place(x: float, y: float, across: float = 0.0, half: float = 0.0) -> Dot:
+    """Where a dot and the ends of its bars are; four digits are more than a picture shows."""
+    ends = {"x": x, "y": y, "low": y - half, "high": y + half, "xlow": max(x - across, x / 10), "xhigh": x + across}
+    return {name: float(f"{number:.4g}") for name, number in ends.items()}
+
+
+def _half(ratio: Paired) -> float:
+    return ratio.half if ratio.half == ratio.half else 0.0
+
+
+def _dots(rows: Sequence[Row], of: Callable[[Row], tuple[Dot, str]]) -> list[Dot]:
+    known = {row.point: here for row in rows if not math.isnan((here := of(row))[0]["x"] + here[0]["y"])}
     best, front = -math.inf, set()
-    for point, (_, kept, _) in sorted(known.items(), key=lambda item: (item[1][0].mean, -item[1][1].mean)):
-        if kept.mean > best:
-            best = kept.mean
+    for point, (at, _) in sorted(known.items(), key=lambda item: (item[1][0]["x"], -item[1][0]["y"])):
+        if at["y"] > best:
+            best = at["y"]
             front.add(point)
     found = []
     for row in rows:
         if row.point in known:
-            cost, kept, text = known[row.point]
-            (low, high), (xlow, xhigh) = _ends(kept), _ends(cost)
-            place = {"x": cost.mean, "y": kept.mean, "low": low, "high": high}
-            place |= {"xlow": max(xlow, cost.mean / 10), "xhigh": xhigh}
-            words = {"series": series(row), "name": row.name, "label": _label(row), "kind": "measured"}
-            # Four digits are more than a picture shows, and a study has thousands of dots.
-            found.append({**words, **_rounded(place), "front": row.point in front, "text": text})
+            at, text = known[row.point]
+            words = {
+                "series": series(row),
+                "name": row.name,
+                "label": row.searched_by if row.exact else row.name,
+                "kind": "measured",
+            }
+            found.append({**words, **at, "front": row.point in front, "text": text})
     return found
-
-
-def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(f"{number:.4g}") for name, number in numbers.items()}
-
-
-def _ends(interval: Interval) -> tuple[float, float]:
-    """The ends of the line through a dot; the dot itself for a single seed."""
-    known = interval.low == interval.low
-    return (interval.low, interval.high) if known else (interval.mean, interval.mean)
 
 
 def series(row: Row) -> str:
@@ -110,21 +116,12 @@ def series(row: Row) -> str:
     return ", ".join(words)
 
 
-def _label(row: Row) -> str:
-    """The name without what the legend already says: ε = 0.1 of the volume, 64, exact."""
-    if row.exact:
-        return "exact"
-    if row.epsilon > 0:
-        return next(words for words in row.name.split(", ") if words.startswith("ε"))
-    return row.name.split(" ")[-1].strip("()")
-
-
 def _bounds(
     case: Case, rows: Sequence[Row], dots: Sequence[Dot], checks: Callable[[Row], float], y: Callable[[Row], float]
 ) -> list[Dot]:
     """The slides' bounds as dots: where a search with this ε may be at most, and an exact one at least."""
     most = FARTHEST * max((dot["x"] for dot in dots), default=0.0)
-    found = []
+    found: list[Dot] = []
     for row in rows:
         theory = case.bounds.get(row.given_bits)
         if theory is None or not row.on_curve or not (row.exact or row.epsilon > 0):
@@ -133,10 +130,11 @@ def _bounds(
         count = theory["exact_lower"] if row.exact else theory["upper"].get(f"{row.epsilon:g}", math.nan)
         x, kept = count * checks(row), y(row)
         if 0 < x <= most and kept == kept:
-            place = _rounded({"x": x, "y": kept, "low": kept, "high": kept, "xlow": x, "xhigh": x})
             bits = f", {row.given_bits} bits" if row.given_bits else ""
-            words = {"series": f"{name}{bits}", "name": f"{name}: {row.name}", "label": "", "kind": "theory"}
-            found.append({**words, **place, "front": False, "text": f"{number_text(x, '')} lookups"})
+            line = f"{name}{bits}"
+            label = line if all(dot["series"] != line for dot in found) else ""  # once is enough
+            words = {"series": line, "name": f"{name}: {row.name}", "label": label, "kind": "theory"}
+            found.append({**words, **_place(x, kept), "front": False, "text": f"{number_text(x, '')} lookups"})
     return found
 
 

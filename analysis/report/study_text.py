@@ -13,8 +13,7 @@ from pathlib import Path
 from analysis.report.facts import made
 from analysis.report.places import ABOUT_STORES, STORES
 from analysis.report.study import Case, places_of
-from analysis.report.study_grid import LEGEND, grid
-from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence, share_text
+from analysis.report.study_words import LEGEND, in_text, sensitivity_sentence, verdicts
 from analysis.report.summary import Summary
 from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError
@@ -40,32 +39,19 @@ def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
 
 def markdown(summary: Summary, cases: Sequence[Case]) -> str:
     """When, where and what was run; a row per workload and size, a column per place of the index; verdicts."""
-    found = grid(cases)
-    width = len(found.sizes)
-    lines = [f"| workload | exact saves | {' | '.join(found.places)} |", "|---" * (2 + len(found.places)) + "|"]
-    few: list[Case] = []
-    for _, _, cells in found.rows:
-        for number in range(width):
-            here = cells[number::width]
-            case = next((cases[cell.case] for cell in here if cell.case is not None), None)
-            if case is None:
-                continue
-            if case.nothing:
-                few.append(case)
-                continue
-            texts = [_marked(cell.text, cell.tone) for cell in here]
-            lines.append(f"| {case.title} | {share_text(case.away)} | {' | '.join(texts)} |")
-    places = f"{LEGEND} Bold: it pays; *: it may pay; these seeds do not settle it."
-    nothing = f"Hardly anything to cover: {kinds(few)}." if few else ""
+    headers, rows = in_text(cases, "**{}**", "{}*")
+    table = [headers, ["---"] * len(headers), *([_short(cell) for cell in row] for row in rows)]
+    lines = [f"| {' | '.join(row)} |" for row in table]
+    legend = f"{LEGEND} Bold: it pays; *: it may pay; these seeds do not settle it."
     stores = ABOUT_STORES if any(place in STORES for place in places_of(cases)) else ""
-    words = [f"{made(summary)}. {_complete(cases)}", " ".join(filter(None, [places, stores, nothing]))]
-    verdicts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]
-    return "\n".join([*map(_broken, words), "", *lines, "", *map(_broken, verdicts), ""])
+    words = [f"{made(summary)}. {_complete(cases)}", " ".join(filter(None, [legend, stores]))]
+    said = [f"- {sentence}" for sentence in (*verdicts(cases), sensitivity_sentence(cases))]
+    return "\n".join([*map(_broken, words), "", *lines, "", *map(_broken, said), ""])
 
 
-def _marked(text: str, tone: str) -> str:
-    short = text.removeprefix("0") if text.startswith("0.") else text
-    return {"pays": f"**{short}**", "maybe": f"{short}*"}.get(tone, short)
+def _short(cell: str) -> str:
+    """.4 for 0.4, with marks around it."""
+    return re.sub(r"(?<!\d)0\.(?=\d)", ".", cell)
 
 
 def _complete(cases: Sequence[Case]) -> str:

@@ -1,118 +1,137 @@
-"""The study of approximate covering in words and tables."""
+"""The study of approximate covering in words and tables: a sentence per place, a row per workload, all its numbers."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from analysis.report.effects import CHANCE, EQUAL, UNSURE, Paired
 from analysis.report.numbers import UNKNOWN, duration_text, number_text
 from analysis.report.places import LOOKUPS, Place
 from analysis.report.study import (
     ATTRIBUTES,
+    CHEAPER,
     EXACT,
     MAYBE,
     NOTHING,
     PAYS,
     Case,
-    Interval,
+    Cheapest,
     Row,
     Verdict,
     places_of,
     sensitivity,
 )
+from analysis.report.thresholds import Thresholds
+from analysis.report.words import Sentence
 
-MANY = 12  # workloads; for more than this a grid replaces the sentences
-MOST_NAMES = 3  # searches that a sentence names
+SEEN = 0.0005  # half an interval that is written
+MOST_NAMES = 3  # searches, or workloads, that a sentence names
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
     "kept of the saving is what counts."
 )
 
 
-def sentence(case: Case) -> str:
-    """What exact covering saves, then for each place of the index whether approximation pays."""
-    words = [f"Exact covering keeps {share_text(case.away)} of the messages away."]
-    if all(verdict.what == NOTHING for verdict in case.verdicts):
-        return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
-    return " ".join([*words, *(_of_place(case, verdict) for verdict in case.verdicts)])
+# ── verdicts ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_place(case: Case, verdict: Verdict) -> str:
-    exact, best, place = verdict.exact, verdict.best, verdict.place
-    where = capitalised(place)
-    takes = f"{exact.searched_by} takes {cost_text(exact, place)} per subscription"
-    if best is None:
-        return f"{where}: {takes}."
-    numbers = (
-        f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[place.title].mean)} of "
-        f"that ({cost_text(best, place)})"
+def verdicts(cases: Sequence[Case]) -> list[Sentence]:
+    """A sentence per place: whether an approximation pays there, in which workloads, which one, and at what cost."""
+    if not cases:
+        return []
+    if len(cases) == 1 and not cases[0].nothing:
+        return [*(in_words(cases[0], verdict) for verdict in cases[0].verdicts), Sentence(meaning(cases[0].thresholds))]
+    found = [_of_place(cases, place) for place in places_of(cases)]
+    if few := [case for case in cases if case.nothing]:
+        what = tuple(verdict for case in few for verdict in case.verdicts)
+        found.append(Sentence(f"Hardly anything is covered in {len(few)} of {len(cases)}: {kinds(few)}.", what))
+    return [*found, Sentence(meaning(cases[0].thresholds))]
+
+
+def meaning(thresholds: Thresholds) -> str:
+    return (
+        f"“Pays” means at least {share_text(thresholds.keeps)} of what exact covering saves, for at most "
+        f"{share_text(thresholds.cheaper)} of the cost of the cheapest exact search there, at 95 % confidence."
     )
-    if verdict.what in {PAYS, MAYBE}:
-        seeds = "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
-        unsure = "" if verdict.what == PAYS else f", which {seeds} not make sure"
-        return f"{where} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
-    return f"{where}, use exact covering: {takes}; what comes closest, {numbers}."
+
+
+def in_words(case: Case, verdict: Verdict) -> Sentence:
+    """One workload in one place."""
+    place, best = verdict.place, verdict.best
+    where, exact = capitalised(place), f"{names(verdict.exact)}, {cost_text(verdict.exact.row, place)} per subscription"
+    least = share_text(verdict.thresholds.keeps)
+    if verdict.what == NOTHING:
+        text = f"{where} exact covering saves {share_text(case.away)} of the messages: hardly anything is covered."
+    elif best is None:
+        text = f"{where} use exact search ({exact}): no approximation keeps at least {least} of the saving."
+    elif verdict.what == EXACT:
+        text = (
+            f"{where} use exact search ({exact}): {names(best)}, the cheapest that keeps at least {least} of the "
+            f"saving, costs {_against_exact(best.row.ratio[place.title])}."
+        )
+    else:
+        verb = _PLURAL[verdict.what] if len(best.rows) > 1 else verdict.what
+        does = f"{verb} than exact search, but too little to pay" if verdict.what == CHEAPER else verb
+        unsure = f"; {_seeds(case)} not settle it" if verdict.what == MAYBE else ""
+        text = (
+            f"{where} {names(best)} {does}: {with_half(best.row.kept)} of the saving for "
+            f"{with_half(best.row.ratio[place.title])} of the cost of exact search ({exact}){unsure}."
+        )
+    return Sentence(text, (verdict,))
+
+
+_PLURAL = {PAYS: "pay", MAYBE: "may pay", CHEAPER: "are cheaper"}
+
+
+def _against_exact(ratio: Paired) -> str:
+    """104 % ± 2 of that; as much with every seed."""
+    unsure = {CHANCE: ", which may be chance", UNSURE: ", with one seed"}.get(ratio.verdict, "")
+    return "as much with every seed" if ratio.verdict == EQUAL else f"{with_half(ratio)} of that{unsure}"
+
+
+def _seeds(case: Case) -> str:
+    return "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
+
+
+def names(of: Cheapest) -> str:
+    """budget 64 = budget 512; ≈ where seeds do not tell them apart."""
+    told = [row.searched_by.replace(", ε", " at ε") for row in of.rows]
+    others = f" and {len(told) - MOST_NAMES} more" if len(told) > MOST_NAMES else ""
+    return (" ≈ " if of.chance else " = ").join(told[:MOST_NAMES]) + others
+
+
+def _of_place(cases: Sequence[Case], place: Place) -> Sentence:
+    compared = [(case, verdict) for case in cases if (verdict := case.verdict(place)) is not None]
+    paying = [(case, verdict) for case, verdict in compared if verdict.what == PAYS]
+    maybe = [case for case, verdict in compared if verdict.what == MAYBE]
+    cheaper = [v.best.row.ratio[place.title].value for _, v in compared if v.what == CHEAPER and v.best]
+    text = f"{capitalised(place)} approximation pays in {len(paying) or 'none'} of {len(compared)} workloads"
+    if 0 < len(paying) <= MOST_NAMES:
+        text += f": {'; '.join(_named(case, verdict) for case, verdict in paying)}"
+    elif paying:
+        at = _range([verdict.best.row.ratio[place.title].value for _, verdict in paying if verdict.best])
+        text += f" ({kinds([case for case, _ in paying])}), for {at} of the cost of exact search"
+    if maybe:
+        text += f"; it may pay in {len(maybe)} ({kinds(maybe)})"
+    if not paying:
+        at = f"; in {len(cheaper)} what keeps enough is cheaper than exact search" if cheaper else ""
+        text += f"{at}, at {_range(cheaper)} of its cost" if cheaper else "; nothing that keeps enough is cheaper"
+    return Sentence(f"{text}.", tuple(verdict for _, verdict in compared))
+
+
+def _named(case: Case, verdict: Verdict) -> str:
+    assert verdict.best is not None
+    row = verdict.best.row
+    return (
+        f"{case.title}, by {names(verdict.best)} ({share_text(row.kept.value)} of the saving for "
+        f"{share_text(row.ratio[verdict.place.title].value)} of the cost)"
+    )
 
 
 def capitalised(place: Place) -> str:
     return place.said[0].upper() + place.said[1:]
-
-
-def overall(cases: Sequence[Case]) -> str:
-    """Where the index must be for approximation to pay, in how many workloads, and by how much."""
-    if not cases:
-        return ""
-    sentences = [_overall(cases, place) for place in places_of(cases)]
-    nothing = sum(case.nothing for case in cases)
-    exact = sum(all(verdict.what == EXACT for verdict in case.verdicts) for case in cases)
-    if exact:
-        sentences.append(f"In {exact} of {len(cases)} exact search is the better choice wherever the index is.")
-    if nothing:
-        sentences.append(f"In {nothing} there is hardly anything to cover.")
-    if min(case.seeds for case in cases) == 1:
-        one = sum(case.seeds == 1 for case in cases)
-        sentences.append(f"{one} of {len(cases)} workloads have one seed only, which makes nothing sure.")
-    return " ".join(sentences)
-
-
-def _overall(cases: Sequence[Case], place: Place) -> str:
-    compared = [(case, verdict) for case in cases if (verdict := case.verdict(place)) is not None]
-    paying = [verdict.best for _, verdict in compared if verdict.what == PAYS and verdict.best is not None]
-    may = sum(verdict.what == MAYBE for _, verdict in compared)
-    maybe = f", and may pay in {may}" if may else ""
-    if paying:
-        names = [name for name, _ in Counter(row.name for row in paying).most_common()]
-        others = f" and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
-        return (
-            f"{capitalised(place)} approximation pays in {len(paying)} of {len(compared)} workloads, at "
-            f"{_range([row.ratio[place.title].mean for row in paying])} of exact search's cost, by "
-            f"{'; '.join(names[:MOST_NAMES])}{others}{maybe}."
-        )
-    keepers = [(verdict.keeper.ratio[place.title].mean, case) for case, verdict in compared if verdict.keeper]
-    least, where = min(keepers, key=lambda pair: pair[0]) if keepers else (math.nan, cases[0])
-    closest = f"; what keeps enough costs {share_text(least)} of exact search at least ({where.title})"
-    none = f"{capitalised(place)} approximation pays in none of {len(compared)} workloads"
-    return f"{none}{maybe}{closest if keepers else ''}."
-
-
-def by_size(cases: Sequence[Case]) -> list[str]:
-    """One sentence per number of subscriptions, if there are several: in how many workloads it pays, and which."""
-    sizes: dict[int, list[Case]] = {}
-    for case in cases:
-        sizes.setdefault(case.size, []).append(case)
-    if len(sizes) < 2:
-        return []
-    found = []
-    for size, some in sorted(sizes.items()):
-        words = []
-        for place in places_of(some):
-            paying = [case for case in some if (verdict := case.verdict(place)) and verdict.what == PAYS]
-            if paying:
-                words.append(f"{place.said} in {len(paying)} ({kinds(paying)})")
-        pays = ", ".join(words) or "in none"
-        found.append(f"With {size:,} subscriptions approximation pays {pays} of {len(some)} workloads.")
-    return found
 
 
 def kinds(cases: Sequence[Case]) -> str:
@@ -121,6 +140,57 @@ def kinds(cases: Sequence[Case]) -> str:
     for case in cases:
         found.setdefault(case.kind, {})[str(case.fixed.get(ATTRIBUTES, ""))] = None
     return "; ".join(f"{kind}, d = {', '.join(of)}" if any(of) else kind for kind, of in found.items())
+
+
+# ── workloads × places ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What approximation costs in one workload and place, as a multiple of exact search's cost."""
+
+    text: str  # 0.58; =: the same with every seed; ~1.1: not told apart; none; ·; empty
+    tone: str  # pays, maybe, below, plain, nothing
+
+    def marked(self, pays: str, maybe: str) -> str:
+        """With what a medium without colours has for these tones, around the text."""
+        marks = {"pays": pays, "maybe": maybe}.get(self.tone, "{}")
+        return marks.format(self.text)
+
+
+LEGEND = (
+    "Cost of the cheapest approximation whose mean keeps enough of the saving (where one pays, of those that pay), as "
+    "a multiple of the cheapest exact search’s there; =: equal with every seed; ~: not told apart from it; none: none "
+    "keeps enough; ·: hardly any covers; empty: not compared."
+)
+
+
+def grid(cases: Sequence[Case]) -> tuple[list[str], list[tuple[str, str, list[Cell]]]]:
+    """The titles of the places; for each workload its title, what exact covering saves, and a cell per place."""
+    where = places_of(cases)
+    rows = [(case.title, share_text(case.away), [_cell(case.verdict(place)) for place in where]) for case in cases]
+    return [place.title for place in where], rows
+
+
+def _cell(verdict: Verdict | None) -> Cell:
+    if verdict is None or verdict.what == NOTHING:
+        return Cell("·" if verdict else "", "nothing")
+    if verdict.best is None:
+        return Cell("none", "nothing")
+    ratio = verdict.best.row.ratio[verdict.place.title]
+    number = f"{ratio.value:.2g}" if ratio.value < 10 else number_text(ratio.value, "")
+    text = "=" if ratio.verdict == EQUAL else f"~{number}" if ratio.verdict == CHANCE else number
+    return Cell(text, {PAYS: "pays", MAYBE: "maybe", CHEAPER: "below"}.get(verdict.what, "plain"))
+
+
+def in_text(cases: Sequence[Case], pays: str = "{} ✓", maybe: str = "{} ?") -> tuple[list[str], list[list[str]]]:
+    """Headers and rows."""
+    titles, rows = grid(cases)
+    texts = [[title, away, *(cell.marked(pays, maybe) for cell in cells)] for title, away, cells in rows]
+    return ["workload", "exact saves", *titles], texts
+
+
+# ── other thresholds, all numbers ──────────────────────────────────────────────────────────────────────────
 
 
 def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
@@ -136,21 +206,18 @@ def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
     ]
 
 
-def sensitivity_sentence(cases: Sequence[Case]) -> str:
-    """How the number of workloads in which it pays changes with the thresholds."""
-    if not cases:
-        return ""
-    found, chosen = sensitivity(cases), cases[0].thresholds
+def sensitivity_sentence(cases: Sequence[Case]) -> Sentence:
+    """In how many workloads it pays with the strictest of other thresholds, and with the loosest."""
+    found = {(thresholds.keeps, -thresholds.cheaper): counts for thresholds, counts in sensitivity(cases)}
+    strictest, loosest = max(found), min(found)
     words = []
     for place in places_of(cases):
-        counts = [counts[place] for _, counts in found]
-        words.append(f"{place.said} {min(counts)} to {max(counts)}")
-    kept, cost = ([getattr(t, name) for t, _ in found] for name in ("keeps", "cheaper"))
-    return (
-        f"“Pays” means at least {share_text(chosen.keeps)} of the saving for at most {share_text(chosen.cheaper)} of "
-        f"the cost, at 95 % confidence. With {share_text(min(kept))} to {share_text(max(kept))} at "
-        f"{share_text(min(cost))} to {share_text(max(cost))} the workloads in which it pays are: {', '.join(words)}."
-    )
+        compared = [case for case in cases if case.verdict(place) is not None]
+        words.append(f"{place.said} {found[strictest][place]} to {found[loosest][place]} of {len(compared)}")
+    (high, few), (low, many) = strictest, loosest
+    ends = f"from {share_text(high)} of the saving for {share_text(-few)} of the cost to {share_text(low)} for"
+    text = f"With other thresholds ({ends} {share_text(-many)}) it pays {', '.join(words)}."
+    return Sentence(text, tuple(verdict for case in cases for verdict in case.verdicts))
 
 
 def row_cells(case: Case, row: Row, where: Sequence[Place]) -> list[tuple[str, str, str]]:
@@ -194,14 +261,14 @@ def row_cells(case: Case, row: Row, where: Sequence[Place]) -> list[tuple[str, s
 
 def _cost_cells(row: Row, where: Sequence[Place]) -> list[tuple[str, str, str]]:
     """A column for each kind of cost, and one per place for its ratio to exact search there; – where it cannot live."""
-    nothing, found = Interval(math.nan, math.nan, math.nan), dict[str, tuple[str, str, str]]()
+    found: dict[str, tuple[str, str, str]] = {}
     for place in where:
         title = f"{place.unit}/subscription" if place.unit == LOOKUPS else f"{place.title}, {place.unit}/subscription"
-        cost, note = row.cost.get(place.title), "All searches for its covers, at all brokers that it reaches."
-        if cost or title not in found:
-            found[title] = (title, note, number_text((cost or nothing).mean, ""))
+        note, lives = "All searches for its covers, at all brokers that it reaches.", place.title in row.costs
+        if lives or title not in found:
+            found[title] = (title, note, number_text(row.cost(place), "") if lives else UNKNOWN)
         title, note = f"× exact, {place.title}", "Cost as a multiple of the cheapest exact search there, 95 %."
-        found[title] = (title, note, _times(row.ratio.get(place.title, nothing)))
+        found[title] = (title, note, _times(row.ratio[place.title]) if lives else UNKNOWN)
     return list(found.values())
 
 
@@ -227,7 +294,7 @@ def shape(case: Case) -> str:
 
 
 def cost_text(row: Row, place: Place) -> str:
-    cost = row.cost[place.title].mean
+    cost = row.cost(place)
     return duration_text(cost / 1000) if place.unit == "µs" else f"{number_text(cost, '')} {place.unit}"
 
 
@@ -235,16 +302,13 @@ def share_text(share: float) -> str:
     return f"{100 * share:.3g} %" if share == share else UNKNOWN
 
 
-def with_half(interval: Interval) -> str:
-    half = interval.high - interval.mean
-    text = share_text(interval.mean)
-    return f"{text} ± {100 * half:.1f}" if half > 0 else text
+def with_half(ratio: Paired) -> str:
+    """39.7 % ± 0.8; without an interval where there is none."""
+    return share_text(ratio.value) + (f" ± {100 * ratio.half:.1f}" if ratio.half >= SEEN else "")
 
 
-def _times(interval: Interval) -> str:
-    half = interval.high - interval.mean
-    text = number_text(interval.mean, "")
-    return f"{text} ± {number_text(half, '')}" if half > 0 else text
+def _times(ratio: Paired) -> str:
+    return number_text(ratio.value, "") + (f" ± {number_text(ratio.half, '')}" if ratio.half > 0 else "")
 
 
 def _range(ratios: Sequence[float]) -> str:

@@ -45,7 +45,7 @@ class Span:
 @dataclass(frozen=True)
 class Sentence:
     text: str
-    of: tuple[Effect | Best | Span, ...] = ()
+    of: tuple[Any, ...] = ()  # effects, bests, spans; of a study its verdicts
 
     def __str__(self) -> str:
         return self.text

@@ -24,8 +24,6 @@ from sim.reproduce import DOCUMENTS
 if TYPE_CHECKING:
     from sim.experiment.sweep import SweepOptions
 
-MOST_ADVICE = 20  # sentences on the terminal; the report has them all
-
 
 # ── experiments ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,7 +178,7 @@ def analyze(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
     from analysis.report.places import Price
-    from analysis.report.study import LEAST, study
+    from analysis.report.study import LEAST, is_study, study
     from analysis.report.study_text import write_into
     from analysis.report.summary import load
     from analysis.report.thresholds import Thresholds
@@ -199,7 +197,7 @@ def report(options: argparse.Namespace) -> int:
     of_study = [name for name in ("keeps", "cheaper", "profiles", "into") if getattr(options, name, None) is not None]
     summary = load(options.folder) if of_study else None
     cases = study(summary, asked.thresholds, profiles) if summary is not None else []
-    if of_study and not cases:
+    if of_study and not is_study(cases):
         raise CoverlayError(
             f"--{of_study[0]} has no effect: {options.folder} is not a study of approximate covering, which has at "
             f"least {LEAST} approximations beside exact covering of the same workload"
@@ -213,29 +211,25 @@ def report(options: argparse.Namespace) -> int:
 
 def _print_summary(summary: Any, wide: bool = False) -> None:
     from analysis.report import shown_settings
-    from analysis.report.advisor import advise
     from analysis.report.page import begin
-    from analysis.report.study_grid import in_text
-    from analysis.report.study_words import MANY, sentence
+    from analysis.report.study import is_study
+    from analysis.report.study_words import LEGEND, in_text, verdicts
     from analysis.report.truth import NO_PROCESSING, about_truth, without_processing
 
     begun = begin(summary)
-    cases = begun.cases
-    if len(cases) > MANY:
-        for headers, rows in in_text(cases):
-            print_table(headers, rows)
+    studied = is_study(begun.cases)
+    if studied:
+        print_table(*in_text(begun.cases))
+        say(f"{LEGEND} ✓: it pays; ?: it may pay; these seeds do not settle it.")
+    if studied and not wide:
+        files = "summary.csv, run_metrics.csv, differences.csv"
+        say(f"Every setting with --wide, and in {summary.out / 'results'}: {files}")
     else:
-        print_settings(begun, shown_settings.rows(summary, cases), wide)
-    for line in (*map(str, begun.answer.sentences), *begun.overloaded(), about_truth(summary)):
-        say(line)
-    found = advise(summary) if not cases else []  # the study says more, workload by workload
-    for advice in found[:MOST_ADVICE]:
-        title = f"{advice.title}: " if advice.title else ""
-        say(f"{title}{advice.sentence}")
-    if len(found) > MOST_ADVICE:
-        say(f"… and {len(found) - MOST_ADVICE} more in the report")
-    for case in cases if len(cases) <= MANY else ():
-        say(f"{case.title}: {sentence(case)}")
+        print_settings(begun, shown_settings.rows(summary, begun.cases if studied else []), wide)
+    for line in (*begun.answer.sentences, *begun.overloaded(), about_truth(summary)):
+        say(str(line))
+    for sentence in verdicts(begun.cases) if not studied else ():
+        say(str(sentence))
     _note([*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings])
 
 

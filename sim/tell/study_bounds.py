@@ -1,4 +1,4 @@
-"""What a study and the advisor need beside traces: what theory says about searches, what profiles charge for storage.
+"""What a study needs beside traces: what theory says about searches, what profiles charge for storage.
 
 The slides bound the cost of one search by the shape of its region: a check of a subscription searches the region
 above its dominance point, with side lengths l_j in cells of the greedy methods' grid. Here the closed forms of

@@ -329,46 +329,10 @@
     return drawExplorer();
   };
 
-  // ---- the advisor's front ------------------------------------------------------------------------------
-  // On which side of its dot a name lies on no other name or dot; nowhere if there is no room, as the caption says.
-  const sides = (rows, width, log, [low, high], top) => {
-    const x = (r) => width * (log ? Math.log(r.cost / low) / Math.log(high / low) : r.cost / high), y = (r) => 260 * (1 - r.entries / top);
-    const taken = rows.map((r) => [x(r) - 8, y(r) - 6, x(r) + 8, y(r) + 6]);
-    return [...rows].sort((a, b) => b.advised - a.advised || b.front - a.front).map((r) => {
-      const long = 6.6 * r.name.length, [px, py] = [x(r), y(r)];
-      const boxes = { right: [px + 12, py - 7, px + 14 + long, py + 7], left: [px - 14 - long, py - 7, px - 12, py + 7],
-        above: [px - long / 2, py - 25, px + long / 2, py - 10], below: [px - long / 2, py + 10, px + long / 2, py + 25] };
-      const at = Object.keys(boxes).find((side) => { const box = boxes[side]; return box[0] > 0 && box[2] < width && box[1] > -20 && box[3] < 260
-        && !taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]); });
-      if (at) taken.push(boxes[at]);
-      return { ...r, at: at ?? "nowhere" };
-    });
-  };
-  const drawFront = () => {
-    const number = Number($("front-group")?.value || 0);
-    const { rows: known, unit } = data.advice[number];
-    const costs = known.map((r) => r.cost), log = Math.min(...costs) > 0 && Math.max(...costs) > 30 * Math.min(...costs);
-    const across = log ? [Math.min(...costs) / 2, Math.max(...costs) * 2] : [0, 1.12 * Math.max(...costs)];
-    const rows = sides(known, $("front").clientWidth - 75, log, across, 1.12 * Math.max(...known.map((r) => r.entries)));
-    showData("front", [["name", "search"], ["cost", unit], ["probes", "probes per check"],
-      ["entries", "table entries"], ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
-    const spec = fill(specs.front, { __x_title__: unit });
-    const sentence = "Search cost against table size: " + rows.map((r) =>
-      r.name + " " + r.text + (r.advised ? " (advised)" : "")).join("; ") + ".";
-    const large = (key) => (Math.max(...rows.map((r) => r[key])) >= 1e6 ? "~s" : undefined);
-    for (const layer of spec.layer) {
-      layer.encoding.x.axis = log ? { labelExpr: SHORT, grid: false } : { format: large("cost"), tickCount: 6 };
-      layer.encoding.y.axis = { format: large("entries"), tickCount: 6 };
-      layer.encoding.x.scale = { type: log ? "log" : "linear", domain: across, nice: false };
-      layer.encoding.y.scale = { domain: [0, 1.12 * Math.max(...rows.map((r) => r.entries))], nice: false };
-    }
-    spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text" || rows.some((r) => layer.transform[0].filter.includes("'" + r.at + "'")));
-    return draw("front", spec, { rows }, sentence).catch(failed("front"));
-  };
-
   // ---- theory over measurement --------------------------------------------------------------------------
   const drawBounds = () => {
-    const { title, rows } = data.study[Number($("bounds-case")?.value || 0)];
+    const { title, caption, rows } = data.bounds[Number($("bounds-case")?.value || 0)];
+    $("bounds-caption").textContent = caption;
     showData("bounds", [["series", "series"], ["x", "ε of the volume"], ["y", "per check"]], rows);
     const sentence = "Counts per check, " + title + ": " + rows.map((r) => r.series + " at ε = " + r.x + " " + r.text)
       .join("; ") + ".";
@@ -428,23 +392,41 @@
     });
     return draw(id, spec, { rows, marks }, picture.title + ": " + peaks.join("; ") + ". The data are below the picture.");
   };
+  // On which side of its dot a name lies on no other name or dot; nowhere if there is no room, as the caption says.
+  const sides = (rows, x, y, width) => {
+    const dots = rows.map((r) => [x(r.x) - 8, y(r.y) - 6, x(r.x) + 8, y(r.y) + 6]), taken = [...dots];
+    return rows.map((r, i) => [r, i]).sort(([a], [b]) => b.front - a.front).map(([r, i]) => {
+      const long = 6.2 * r.label.length, [px, py] = [x(r.x), y(r.y)];
+      const boxes = { right: [px + 9, py - 7, px + 11 + long, py + 7], left: [px - 11 - long, py - 7, px - 9, py + 7],
+        above: [px - long / 2, py - 24, px + long / 2, py - 10], below: [px - long / 2, py + 10, px + long / 2, py + 24] };
+      const at = long && Object.keys(boxes).find((side) => { const box = boxes[side]; return box[0] > 0 && box[2] < width
+        && !taken.some((t, j) => j !== i && box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]); });
+      if (at) taken.push(boxes[at]);
+      return { ...r, at: at || "nowhere" };
+    });
+  };
   const drawTrade = (id, picture) => {
-    const rows = picture.rows.filter((r) => r.x > 0 && r.y !== null);
-    if (!rows.length) {
+    const known = picture.rows.filter((r) => r.x > 0 && r.y !== null);
+    if (!known.length) {
       $(id).textContent = "Nothing was compared here.";
       return Promise.resolve();
     }
     showData(id, [["series", "line"], ["name", "search"], ["x", picture.x], ["xlow", "95 % low"], ["xhigh", "95 % high"],
-      ["y", picture.y], ["low", "95 % low"], ["high", "95 % high"], ["front", "on the front"]], rows);
+      ["y", picture.y], ["low", "95 % low"], ["high", "95 % high"], ["front", "on the front"]], known);
+    const left = Math.min(...known.map((r) => r.xlow)) / 2, right = 2 * Math.max(...known.map((r) => r.xhigh));
+    const least = Math.max(-0.2, Math.min(0, ...known.map((r) => r.low ?? r.y))), width = $(id).clientWidth - 60; // costs may exceed what is saved
+    const rows = sides(known, (x) => width * Math.log(x / left) / Math.log(right / left), (y) => 338 * (1.15 - y) / (1.15 - least), width);
     const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
-    const names = new Set(rows.map((r) => r.series));
+    const names = new Set(rows.map((r) => r.series)), decades = tens(left, right);
+    // A method has the same colour in all pictures of a workload.
+    const all = new Set(data.studyCharts.flatMap((chart) => chart.of.filter((of) => of.case === picture.case))
+      .flatMap((of) => of.rows.map((r) => r.series)));
     fitLegend(id, spec, names);
-    paint(spec, coloured(new Map([...names].map((name, i) => [name, i]))), names);
-    const top = Math.max(...rows.map((r) => r.x));
-    const least = Math.min(0, ...rows.map((r) => r.low ?? r.y)); // costs may exceed what is saved
+    paint(spec, coloured(new Map([...all].map((name, i) => [name, i]))), names);
     for (const layer of spec.layer) {
-      layer.encoding.x.scale.domainMax = 4 * top;
-      layer.encoding.y.scale = { domain: [Math.max(least, -0.2), 1.15], nice: false, clamp: true };
+      if (decades.length > 1) layer.encoding.x.axis = { ...layer.encoding.x.axis, values: decades };
+      layer.encoding.x.scale = { type: "log", domain: [left, right], nice: false };
+      layer.encoding.y.scale = { domain: [least, 1.15], nice: false, clamp: true };
       layer.encoding.y.axis = { format: "%", values: [0, 0.2, 0.4, 0.6, 0.8, 1] };
     }
     return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
@@ -481,21 +463,22 @@
     times: drawTimes,
     trade: drawTrade,
   };
-  const drawAnswer = (chart) => {
-    const picture = chart.of[Number(($(chart.id + "-case") ?? $("study-pick"))?.value || 0)];
+  const drawAnswer = (chart, number = $(chart.id + "-case")?.value || 0) => {
+    const picture = chart.of[Number(number)];
+    if (picture.caption) $(chart.id + "-caption").textContent = picture.caption;
     return PICTURES[picture.kind](chart.id, picture).catch(failed(chart.id));
   };
 
-  // ---- one workload of a study of many ------------------------------------------------------------------
+  // ---- one workload of a study --------------------------------------------------------------------------
   const drawCase = () => {
-    const number = Number($("study-pick").value), { title, sentence, shape, rows } = data.cases[number];
-    $("study-sentence").textContent = sentence;
+    const number = Number($("study-pick")?.value || 0), { title, sentences, shape, rows } = data.cases[number];
+    $("study-sentences")?.replaceChildren(...sentences.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     $("study-shape").textContent = shape;
     showData("study-numbers", data.caseColumns.map((name, i) => [i, name]), rows);
     for (const cell of document.querySelectorAll("#grid a")) cell.setAttribute("aria-current", String(Number(cell.dataset.case) === number));
-    const bounds = data.study.findIndex((item) => item.title === title);
+    const bounds = data.bounds.findIndex((item) => item.title === title);
     if (bounds >= 0 && $("bounds-case")) { $("bounds-case").value = String(bounds); drawBounds(); }
-    return Promise.all(data.answer.map(drawAnswer));
+    return Promise.all(data.studyCharts.map((chart) => drawAnswer(chart, number)));
   };
 
   const drawLoad = () => {
@@ -673,11 +656,11 @@
 
   // ---- putting it together ------------------------------------------------------------------------------
   const drawAll = () => {
-    const jobs = $("study-pick") ? [drawCase()] : data.answer.map(drawAnswer);
+    const jobs = data.answer.map((chart) => drawAnswer(chart));
+    if (data.cases.length) jobs.push(drawCase());
     jobs.push(...data.charts.map(drawChart));
     if (data.points.length) jobs.push(drawExplorerAnew());
-    if (data.advice.length) jobs.push(drawFront());
-    if (data.study.length) jobs.push(drawBounds());
+    if (data.bounds.length) jobs.push(drawBounds());
     if (data.loads.length) jobs.push(drawLoad());
     if (data.overlays.length) drawOverlay();
     if (data.replays?.length) drawReplay();
@@ -707,12 +690,8 @@
       cell.onclick = () => { $("study-pick").value = cell.dataset.case; drawCase(); };
     }
   }
-  if ($("front-group")) {
-    data.advice.forEach((advice, i) => option($("front-group"), String(i), advice.title));
-    $("front-group").onchange = drawFront;
-  }
   if ($("bounds-case")) {
-    data.study.forEach((item, i) => option($("bounds-case"), String(i), item.title));
+    data.bounds.forEach((item, i) => option($("bounds-case"), String(i), item.title));
     $("bounds-case").onchange = drawBounds;
   }
   for (const chart of data.answer) {

@@ -58,10 +58,10 @@ def test_of_a_large_sweep_the_settings_that_verdicts_name_are_listed(large: Summ
 
 def test_a_large_page_has_a_grid_one_workload_at_a_time_and_no_line_per_setting(page: str) -> None:
     data = json.loads(page.partition('id="report-data">')[2].partition("</script>")[0])
-    assert data["points"] == data["charts"] == data["advice"] == []
+    assert data["points"] == data["charts"] == data["answer"] == []
     assert len(data["cases"]) == 30
     assert data["cases"][data["defaultCase"]]["title"] == "zipf, d = 1, n = 20,000", "the first that pays"
-    assert all(len(picture["of"]) == 30 for picture in data["answer"])
+    assert all(len(picture["of"]) == 30 for picture in data["studyCharts"])
     assert len(re.findall('data-case="', page)) == 30
     assert page.count('class="num pays') == 15
     for words in ("180 settings are too many", "60 of 180 settings", "run_metrics.csv</code> lists them"):

@@ -120,12 +120,9 @@ def test_a_key_that_only_some_settings_have_is_named() -> None:
 
 def test_epsilon_is_that_of_every_strategy_that_searches() -> None:
     points = [{"routing.strategy": "hierarchical", "covering.epsilon": epsilon} for epsilon in (0.0, 0.1)]
-    costs = [{"check_time": 9.0, "probes_per_check": 9.0, "entries": 9.0}, {"check_time": 1.0, "entries": 9.5}]
-    summary = make(list(zip(points, costs, strict=True)))
+    summary = make([(keys, {"entries": 9.0}) for keys in points])
     assert notebook.table(summary)["epsilon"].tolist() == [0.0, 0.1]
     assert titles(summary) == ["hierarchical", "hierarchical, ε = 0.1 of the volume"]
-    (advised,) = notebook.advice(summary)["search"]
-    assert advised == "scan, ε = 0.1 of the volume"
 
 
 def test_what_is_the_same_everywhere_is_a_line_and_no_column() -> None:
