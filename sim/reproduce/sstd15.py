@@ -63,20 +63,8 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept, small: 
     sheet.draw(f"{figure}-{d}-few", f"{sweep.x}, {d}, {small}", sweep.x, _renamed(few, {RT: BY_8}), ticks)
     few_by_8, few = few, _renamed(few, {RT: "", SUMMED: RT})
 
-    def judge(
-        id: str,
-        names: Sequence[str],
-        value: Callable[[Series], float],
-        source: Swept,
-        among: Sequence[str],
-        cause: Callable[[], Cause],
-        beside: Mapping[str, Sequence[float]],
-        size: str,
-    ) -> None:
-        by_8 = {f"{TIME}, {BY_8}": _of(swept, names, value)[TIME]} if RT in names else {}
-        values = {**_of(source, among, value), **beside, **by_8}
-        drawn = f"{figure}-{d}{'-few' if source is few else ''}"
-        sheet.judge(id, values, cause, figure=drawn, overhead=source.overhead, size=size)
+    def by_8(names: Sequence[str], value: Callable[[Series], float]) -> dict[str, list[float]]:
+        return {f"{TIME}, {BY_8}": _of(swept, names, value)[TIME]} if RT in names else {}
 
     def ahead(id: str, names: Sequence[str], value: Callable[[Series], float], *at: float) -> None:
         """A claim that the R^I-tree is ahead of these, at these x or over all. It compares methods, so all must have as
@@ -88,7 +76,10 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept, small: 
         else:
             source, among, size = few, names, small
             beside = {f"{TIME}, {BY_8}, {small}": _of(few_by_8, names, value)[TIME]}
-        judge(id, names, value, source, among, partial(compared, source, among, at), beside, size)
+        values = {**_of(source, among, value), **beside, **by_8(names, value)}
+        drawn = f"{figure}-{d}{'-few' if source is few else ''}"
+        why = partial(compared, source, among, at)
+        sheet.judge(id, values, why, figure=drawn, overhead=source.overhead, size=size)
 
     own = Swept(  # the R^t-tree on fewer, the others on all
         {
@@ -101,7 +92,8 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept, few: Swept, small: 
     def changes(id: str, names: Sequence[str], value: Callable[[Series], float], *ends: float) -> None:
         """A claim about how much each of these methods changes, between two x or over the figure."""
         size = f"{sheet.size}; {RT}: {small}" if RT in names else sheet.size
-        judge(id, names, value, own, names, partial(changed, own, names, ends), {}, size)
+        values, why = {**_of(own, names, value), **by_8(names, value)}, partial(changed, own, names, ends)
+        sheet.judge(id, values, why, figure=f"{figure}-{d}", overhead=own.overhead, size=size)
 
     if figure in FACTORS:
         ahead(f"{figure}-{d}", (RT, RI) if figure == "fig-7" else _ALL, partial(next_best, ours=RI))
