@@ -1,6 +1,7 @@
 """Charts for a paper: one file per chart and format, at column width, with readable type; no browser, no network.
 
 A chart per metric that answers and differs: a row per setting with its 95 % interval, or lines along a swept number.
+Of a study of approximate covering the pictures of its page (study_figures.py), unless metrics are asked for.
 The captions beside them say what is shown, how many seeds, and which settings are the same everywhere.
 """
 
@@ -22,6 +23,9 @@ from analysis.report.facts import facts
 from analysis.report.numbers import number_text, value_text
 from analysis.report.page import begin
 from analysis.report.page_data import bounded
+from analysis.report.print_style import COLOURS, FIT, LETTER, Figure, printed
+from analysis.report.study import is_study
+from analysis.report.study_figures import study_figures
 from analysis.report.summary import Summary
 from analysis.report.words import title
 from analysis.spark.metrics import CATALOGUE, metric
@@ -33,18 +37,13 @@ FORMATS = ("pdf", "svg", "png", "csv")
 INCH = 72.0
 POINTS = {"in": INCH, "cm": INCH / 2.54, "mm": INCH / 25.4, "pt": 1.0}
 PPI = 300
-TYPE = 7  # points
 ROW, HEIGHT = 13, 115  # points per setting; of a chart with lines
 NARROWEST, WIDEST = 1.0, 20.0  # inches
-# Told apart in print and by readers who see few colours (Okabe and Ito).
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999"]
 FAR = 50.0  # from this ratio on, a logarithmic scale
-FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 MOST_LINES = 6  # in one picture
 MOST_NAMES = 3  # of lines that are drawn as one
 NEAR = 0.01  # of the axis: lines that close hide each other
 AXIS, GAP = 46.0, 8.0  # points beside panels, and between them
-LETTER = 3.7  # points, on average
 
 
 def points(width: str) -> float:
@@ -68,23 +67,29 @@ def write_figures(
     size = points(width)
     begun = begin(summary)
     effects = begun.effects
-    wanted = [metric(name).name for name in metrics] or differing(effects, begun.answer.metrics)
-    charts = {name: _data(effects, name) for name in wanted}
-    charts = {name: data for name, data in charts.items() if len(data)}
+    if is_study(begun.cases) and not metrics:
+        charts = study_figures(begun.cases, size)
+    else:
+        wanted = [metric(name).name for name in metrics] or differing(effects, begun.answer.metrics)
+        charts = [_figure(effects, name, data, size) for name in wanted if len(data := _data(effects, name))]
     if not charts:
         raise CoverlayError(f"nothing to draw: no metric that answers differs between the settings of {summary.out}")
     found = []
     with writing(folder, f"what was written before is kept: {CURE}"):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, data in charts.items():
-            spec = _chart(effects, name, data, size)
+        for chart in charts:
             for kind in formats:
-                path = folder / f"{name.replace('_', '-')}.{kind}"
-                _write(path, kind, spec, data)
+                path = folder / f"{chart.name}.{kind}"
+                _write(path, kind, chart)
                 found.append(path)
         captions = folder / "captions.txt"
-        captions.write_text("\n\n".join(_caption(effects, *chart) for chart in charts.items()) + "\n", encoding="utf-8")
+        captions.write_text("\n\n".join(chart.caption for chart in charts) + "\n", encoding="utf-8")
     return [*found, captions]
+
+
+def _figure(effects: Effects, name: str, data: pd.DataFrame, width: float) -> Figure:
+    shown = data.drop(columns=["series", "text"]).dropna(axis=1, how="all")
+    return Figure(name.replace("_", "-"), _chart(effects, name, data, width), shown, _caption(effects, name, data))
 
 
 def _data(effects: Effects, name: str) -> pd.DataFrame:
@@ -123,16 +128,7 @@ def _chart(effects: Effects, name: str, data: pd.DataFrame, width: float) -> dic
     }
     shown = data.assign(low=data["low"].clip(lower=data["mean"].min() / 10)) if log else data
     chart = _rows(shown, quantity, width) if along is None else _lines(_as_one(shown), along.title, quantity, width)
-    fonts = {"labelFontSize": TYPE, "titleFontSize": TYPE, "titleFontWeight": "normal"}
-    found: dict[str, Any] = (
-        chart.configure(font="Arial, Helvetica, sans-serif", background="white", padding=2)
-        .configure_view(stroke=None)
-        .configure_axis(**fonts, labelOverlap="greedy")
-        .configure_legend(**fonts, symbolSize=20)
-        .configure_header(labelFontSize=TYPE, labelPadding=2)
-        .to_dict()
-    )
-    return found
+    return printed(chart)
 
 
 def _is_far(numbers: pd.Series[float]) -> bool:
@@ -201,19 +197,19 @@ def _hidden(data: pd.DataFrame) -> list[list[str]]:
     return groups
 
 
-def _write(path: Path, kind: str, spec: dict[str, Any], data: pd.DataFrame) -> None:
+def _write(path: Path, kind: str, chart: Figure) -> None:
     import vl_convert
 
     version = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
     if kind == "csv":
-        data.drop(columns=["series", "text"]).dropna(axis=1, how="all").to_csv(path, index=False)
+        chart.data.to_csv(path, index=False)
     elif kind == "svg":
-        drawing = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        drawing = vl_convert.vegalite_to_svg(chart.spec, vl_version=version)
         path.write_text(re.sub(r' (width|height)="([\d.]+)"', r' \1="\2pt"', drawing, count=2), encoding="utf-8")
     elif kind == "pdf":
-        path.write_bytes(vl_convert.vegalite_to_pdf(spec, vl_version=version))
+        path.write_bytes(vl_convert.vegalite_to_pdf(chart.spec, vl_version=version))
     else:
-        path.write_bytes(vl_convert.vegalite_to_png(spec, vl_version=version, ppi=PPI))
+        path.write_bytes(vl_convert.vegalite_to_png(chart.spec, vl_version=version, ppi=PPI))
 
 
 def _caption(effects: Effects, name: str, data: pd.DataFrame) -> str:
