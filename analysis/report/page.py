@@ -168,7 +168,9 @@ def begin(summary: Summary, asked: Asked | None = None) -> Begun:
 def _unbroken(text: object) -> str:
     """No line ends between a number and its unit or interval, or a key and its number."""
     return re.sub(
-        r"(?<=\d) (?=%|ms\b|µs\b|s\b|points\b|times\b|±)|(?<=[%s]) (?=±)|(?<=[±=]) (?=\d)", "\u00a0", str(text)
+        r"(?<=\d) (?=%|ms\b|µs\b|s\b|points\b|times\b|±)|(?<=[%s]) (?=±)|(?<=[±=]) (?=\d)|(?<=\w) (?== \d)",
+        "\u00a0",
+        str(text),
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from analysis.report.assets import asset
-from analysis.report.page import Asked, embed, write_report
+from analysis.report.page import Asked, _unbroken, embed, write_report
 from analysis.report.summary import Summary
 
 pytestmark = pytest.mark.spark
@@ -61,6 +61,13 @@ def path(analysed: Summary) -> Path:
 @pytest.fixture(scope="module")
 def page(path: Path) -> Page:
     return Page(path.read_text(encoding="utf-8"))
+
+
+def test_no_line_ends_inside_a_number_with_its_unit_or_key() -> None:
+    assert _unbroken("d = 4, n = 60,000: 95.7 % ± 0.3 of 3 µs = 4") == (
+        "d\u00a0=\u00a04, n\u00a0=\u00a060,000: 95.7\u00a0%\u00a0±\u00a00.3 of 3\u00a0µs\u00a0=\u00a04"
+    )
+    assert _unbroken("active = prune") == "active = prune"
 
 
 def test_json_inside_a_script_cannot_leave_it() -> None:
