@@ -79,7 +79,7 @@ def answer(
 ) -> Answer:
     told, metrics = told or Told(), asked(effects, wanted, cases)
     if told.held is not None:
-        found = [words.Sentence(text) for text in told.held.sentences]
+        found = [words.Sentence(rates.text, (rates,)) for rates in told.held.found]
     else:
         found = verdicts(cases) or words.sentences(effects, metrics)
     if effects.summary.happened("failures"):

@@ -46,11 +46,21 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """What a search for the highest rate found in one setting: events per second, as they were asked for."""
+
+    text: str
+    setting: str  # the point without its rate, as JSON
+    holds: float | None  # the highest that holds; None: none does
+    fails: float | None  # the lowest that does not; None: none was found
+
+
+@dataclass(frozen=True)
 class Held:
     """What a search for the highest rate found (sim/capacity)."""
 
     limit: float  # ms, of the 99th percentile
-    sentences: tuple[str, ...]  # one per setting
+    found: tuple[Rates, ...]
 
     @property
     def question(self) -> str:
@@ -73,7 +83,8 @@ def read_told(out: Path) -> Told:
         for loss in found["losses"]:
             times, brokers = (tuple(map(tuple, loss[name])) for name in ("times", "brokers"))
             losses.append(Loss(loss["run"], times, brokers, tuple(loss["marks"])))
-        held = Held(found["held"]["limit"], tuple(found["held"]["sentences"])) if "held" in found else None
+        held = found.get("held")
+        held = held and Held(held["limit"], tuple(Rates(**of) for of in held["found"]))
         return Told(tuple(found["notes"]), tuple(found["stories"]), tuple(losses), held)
     except FileNotFoundError:
         return Told()

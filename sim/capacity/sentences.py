@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from analysis.report.numbers import number_text, value_text
+from analysis.report.told import Rates
 from coverlay import CoverlayError
 from sim.capacity.load import SHARES, Load
 from sim.capacity.search import LOWEST, Search
@@ -40,13 +41,19 @@ def worst(loads: Iterable[Load]) -> Load:
     return max(loads, key=lambda load: (load.load, load.p99))
 
 
-def sentences(searches: Mapping[str, Search]) -> list[str]:
+def rates(searches: Mapping[str, Search]) -> list[Rates]:
     """One per setting, or a refusal where none has an answer."""
     if not any(search.too_high is not None and search.rate is not None for search in searches.values()):
         raise CoverlayError(sentence(next(iter(searches.values()))))
-    if len(searches) == 1:
-        return [sentence(search) for search in searches.values()]
-    return [f"With {setting(point)}: {sentence(search)}" for point, search in searches.items()]
+    return [
+        Rates(
+            f"With {setting(point)}: {sentence(search)}" if len(searches) > 1 else sentence(search),
+            point,
+            search.rate,
+            search.too_high,
+        )
+        for point, search in searches.items()
+    ]
 
 
 def sentence(search: Search) -> str:

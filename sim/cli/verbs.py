@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.sentences import HEADERS, few, hasty, row, sentences
+    from sim.capacity.sentences import HEADERS, few, hasty, rates, row
     from sim.experiment.folder_lock import FolderLock
 
     limit = checked_limit(options.p99)
@@ -69,7 +69,7 @@ def capacity(options: argparse.Namespace) -> int:
         if found.result.failures:
             _report_failures(found.result, str(out / "experiment.toml"), [])
             return _status(found.result)
-        answers = sentences(found.searches)  # refuses where no setting has an answer
+        answers = rates(found.searches)  # refuses where no setting has an answer
         print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
         short = [*few(found.searches), *hasty(found.searches, plan.runs[0].experiment.workload.from_files)]
         _note(short)

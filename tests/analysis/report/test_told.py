@@ -14,7 +14,7 @@ from analysis.report.answer import answer
 from analysis.report.effects import Effects
 from analysis.report.overlay_data import CLOSE, spread
 from analysis.report.page_data import bounded
-from analysis.report.told import FILE, Held, Loss, Told, read_told
+from analysis.report.told import FILE, Held, Loss, Rates, Told, read_told
 from tests.analysis.report.summaries import make
 
 STATE = "faults.state"
@@ -56,7 +56,7 @@ def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None
     points: list[Any] = [
         ({"arrivals.publish_rate": rate}, {**LOST, "latency_p99": 9.0, "event_load": rate / 3}) for rate in rates
     ]
-    told = Told(held=Held(40.0, ("2,040 events/s are held.",)))
+    told = Told(held=Held(40.0, (Rates("2,040 events/s are held.", "{}", 2040.0, 2100.0),)))
     found = answer(Effects(make(points)), told)
     assert [str(sentence) for sentence in found.sentences] == ["2,040 events/s are held."]
     assert [mark["y"] for picture in found.pictures for mark in picture["marks"]] == [40.0, 1.0]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.report.told import Held
 from analysis.spark.traces import open_run, run_folders
 from broker.trace.buckets import WORK_UNIT
 from broker.trace.schema import CLIENT, MUST_BE_ZERO
@@ -18,12 +21,13 @@ from sim.capacity import find as finding
 from sim.capacity.find import RATE, at_rates, find, prepare
 from sim.capacity.load import Load, load_of
 from sim.capacity.search import NARROW
-from sim.capacity.sentences import sentence
+from sim.capacity.sentences import rates, sentence
 from sim.cli.main import main
 from sim.experiment.plan import plan
 from sim.experiment.runner import execute
 from sim.experiment.sweep import SweepOptions
 from sim.experiment.toml_text import to_toml
+from tests.analysis.report.rates_checker import complaints
 
 SERVED = 0.5  # ms per message
 TINY: dict[str, Any] = {
@@ -47,6 +51,26 @@ def search(folder: Path, limit: float = 500.0, resume: bool = False, settings: t
     return find(
         prepare(file(folder, **sections), [EVENTS, *settings]), limit, folder / "out", SweepOptions(resume=resume)
     )
+
+
+@pytest.mark.spark
+def test_every_rate_that_is_said_is_in_the_results(java: None, tmp_path: Path) -> None:
+    """Two settings with two seeds, recomputed from the file that users read; wrong numbers and words are noticed."""
+    from analysis.aggregate import analyze
+
+    two = {"seeds": [1, 2], "sweep": {"broker.service.value": [0.5, 0.2]}}
+    found = search(tmp_path, limit=6.0, **two)
+    held = Held(6.0, tuple(rates(found.searches)))
+    analyze(tmp_path / "out", "local[2]")
+    runs = pd.read_csv(tmp_path / "out" / "results" / "run_metrics.csv")
+    assert len(held.found) == 2
+    assert all(of.holds and of.fails for of in held.found)
+    assert complaints(runs, held) == []
+    for column in ("latency_p50", "latency_p99"):
+        assert complaints(runs.assign(**{column: 1.3 * runs[column]}), held)
+    said = held.found[0]
+    for wrong in (replace(said, holds=said.fails), replace(said, fails=None), replace(said, text=held.found[1].text)):
+        assert complaints(runs, replace(held, found=(wrong,)))
 
 
 def full_at(folder: Path) -> float:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coverlay import CoverlayError
 from sim.capacity.load import Load
 from sim.capacity.search import LOWEST, MOST, NARROW, Search
-from sim.capacity.sentences import few, hasty, row, sentence, sentences
+from sim.capacity.sentences import few, hasty, rates, row, sentence
 
 LIMIT = 40.0
 
@@ -75,7 +75,7 @@ def test_where_no_rate_holds_it_says_why(found: Load, words: str) -> None:
     assert words in sentence(search)
     assert row("{}", search)[1:] == ["–"] * 10
     with pytest.raises(CoverlayError, match=words[:20]):
-        sentences({"{}": search})
+        rates({"{}": search})
 
 
 def test_what_nothing_limits_is_said() -> None:
@@ -83,7 +83,7 @@ def test_what_nothing_limits_is_said() -> None:
     assert search.rate is not None
     assert search.rate > MOST / 5
     with pytest.raises(CoverlayError, match="no limit was found up to"):
-        sentences({"{}": search})
+        rates({"{}": search})
 
 
 @pytest.mark.parametrize(("measured", "holds"), [(0.999, True), (1.0, False), (1.2, False)])
@@ -100,7 +100,7 @@ def test_the_answer_in_words() -> None:
         "at 1,000 events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into "
         "matching, 30.0 % into serving, 20.0 % into tables. This rests on 2,000 events within 900 ms."
     )
-    assert sentences({'{"a": 1}': search, '{"a": 2}': search})[1].startswith("With a = 2: 988 events/s")
+    assert rates({'{"a": 1}': search, '{"a": 2}': search})[1].text.startswith("With a = 2: 988 events/s")
     assert row("{}", search)[:3] == ["as given", "988", "1,000"]
 
 
