@@ -117,7 +117,8 @@ def saturates(search: Search) -> str:
 
 
 def goes_into(load: Load) -> str:
-    what = f"it serves {load.messages:.3g} messages for each event, in {duration(load.took)} each"
+    served = f"{load.messages:.3g}"
+    what = f"it serves {served} message{'s' * (served != '1')} for each event, in {duration(load.took)} each"
     if not load.shares:
         return what
     parts = sorted(((share, name) for name, share in load.shares.items() if share >= LEAST_SHARE), reverse=True)
