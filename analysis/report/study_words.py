@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.report.effects import CHANCE, EQUAL, UNSURE, Paired
+from analysis.report.effects import CHANCE, DIFFERS, EQUAL, UNSURE, Paired
 from analysis.report.numbers import UNKNOWN, duration_text, number_text
 from analysis.report.places import LOOKUPS, Place
 from analysis.report.study import (
@@ -179,6 +179,8 @@ def _cell(verdict: Verdict | None) -> Cell:
         return Cell("none", "nothing")
     ratio = verdict.best.row.ratio[verdict.place.title]
     number = f"{ratio.value:.2g}" if ratio.value < 10 else number_text(ratio.value, "")
+    if number == "1" and ratio.verdict == DIFFERS:
+        number = f"{ratio.value:.4g}"  # 0.998: not as much
     text = "=" if ratio.verdict == EQUAL else f"~{number}" if ratio.verdict == CHANCE else number
     return Cell(text, {PAYS: "pays", MAYBE: "maybe", CHEAPER: "below"}.get(verdict.what, "plain"))
 

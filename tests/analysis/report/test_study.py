@@ -90,6 +90,7 @@ def test_a_search_that_costs_as_much_as_exact_search_is_a_tie_and_one_that_may_i
     assert case.verdicts[0].what == EXACT
     assert "costs as much with every seed." in sentence(case)
     assert [cell.text for cell in grid([case])[1][0][2]] == ["="]
+    assert [cell.text for cell in grid(study(made(sweep(0.998, 90.0))))[1][0][2]] == ["0.998"], "no tie"
     summary = made(sweep(0.9, 90.0))
     noisy = summary.runs["check_time"] * (1 + 0.1 * (summary.runs["seed"] - 2) * (summary.runs["method"] == "budget"))
     (case,) = study(replace(summary, runs=summary.runs.assign(check_time=noisy)))
