@@ -193,7 +193,12 @@ def parser() -> argparse.ArgumentParser:
     add("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
     add("--events", metavar="N-or-FILE", help="how many, or your own file")
     add("--strategy", metavar="NAME", help="a strategy of `coverlay list strategies`")
-    add("--epsilon", type=float, metavar="E", help="share of the search region that a search for covers leaves out")
+    add(
+        "--epsilon",
+        type=float,
+        metavar="E",
+        help="ε: share of the search region's volume left out, or (density) of covers missed",
+    )
     _settings_option(init)
     add("--force", action="store_true", help="replace an existing file")
 

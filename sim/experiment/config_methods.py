@@ -140,7 +140,7 @@ class CoveringSection(OpenSection):
     epsilon: Annotated[
         Share,
         NoEffect(reasons.epsilon_by_level, unless=0.0),
-        Key("ε: share of the search region left out, or (density) of covers missed; events are never missed"),
+        Key("ε: share of the search region's volume left out, or (density) of covers missed; events are never missed"),
     ] = RoutingOptions.epsilon
     recall: Annotated[
         bool, NoEffect(reasons.nothing_missed), Key("with an approximate search, also ask what an exact one would find")

@@ -40,7 +40,7 @@ def _examples() -> list[str]:
 
 
 EVERY = {*COMMANDS, *_examples(), *(f"coverlay run {name}" for name in shipped())}
-LONG = {"coverlay run epsilon-full"}  # its plan of 5,355 runs alone takes a minute to check
+LONG = {"coverlay run epsilon-full"}  # its plan of 3,534 runs alone takes a minute to check
 LISTED = [pytest.param(command, marks=pytest.mark.slow) if command in LONG else command for command in sorted(EVERY)]
 
 
