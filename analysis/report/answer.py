@@ -22,6 +22,7 @@ from analysis.spark.metrics import CATALOGUE, metric
 
 MOST = 6  # metrics that answer
 MOST_PANELS = 3  # metrics in one picture
+MOST_LINES = 6  # with a legend
 MOST_ROWS = 14  # settings in a picture that has one row each
 RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in pictures
 FULL = 1.0  # from this load on, a queue grows for as long as events come
@@ -134,7 +135,8 @@ def drawn(effects: Effects, metrics: Sequence[str]) -> list[Mapping[str, Any]]:
     number = next((factor for factor in effects.factors if factor.numbers and len(factor.levels) > 2), None)
     if number is not None or len(effects.summary.order) > MOST_ROWS:
         along = number or max(effects.factors, key=lambda factor: len(factor.levels))
-        of = {"kind": "lines", "key": along.title}
+        wide = len(effects.summary.order) > MOST_LINES * len(along.levels)  # their names are beside them
+        of = {"kind": "lines", "key": along.title, "wide": wide}
     return [{**of, "metrics": [name], "title": CATALOGUE[name].title} for name in metrics]
 
 
@@ -163,6 +165,7 @@ def _lost_over_time(effects: Effects, told: Told) -> list[Mapping[str, Any]]:
     rows = _alike_as_one([loss.rows(title) for loss, title in zip(known, titles, strict=True)])
     picture = {
         "kind": "times",
+        "wide": True,  # its names are long
         "title": "Share of the deliveries lost, by time of publication",
         "y": "share lost",
         "unit": "share",
@@ -178,7 +181,7 @@ def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     for line in lines:
         found.setdefault(json.dumps([(row["x"], row["y"]) for row in line]), []).append(line)
     return [
-        {**row, "series": " = ".join(other[0]["series"] for other in same)}
+        {**row, "series": "\u00a0= ".join(other[0]["series"] for other in same)}
         for same in found.values()
         for row in same[0]
     ]

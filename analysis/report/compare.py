@@ -125,7 +125,7 @@ def compare_results(results: Mapping[str, Summary], metrics: Sequence[str] = ())
     )
     table = _table(merged, names, of, setting_of, words, WHERE)
     differ = _settings(results)
-    first = _first_differences(results, keyed, common, names, bool(only))
+    first = _first_differences(results, keyed)
     return Comparison(tuple(names), table, differ, only, first, _shown(titles, metrics))
 
 
@@ -281,41 +281,27 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return found
 
 
-def _first_differences(
-    results: Mapping[str, Summary],
-    keyed: Mapping[str, Mapping[str, str]],
-    common: Sequence[str],
-    names: Sequence[str],
-    some_alone: bool,
-) -> dict[str, str]:
+def _first_differences(results: Mapping[str, Summary], keyed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """The first run that has no equal, by trace hash and by metrics."""
-    metrics = [name for name in CATALOGUE if name not in CLOCK]
-    rows = {
-        name: {(row["point"], row["seed"]): row for row in summary.runs.to_dict("records")}
-        for name, summary in results.items()
-    }
+    rows: dict[str, dict[tuple[str, int], Any]] = {}
+    for name, summary in results.items():
+        setting_of = {point: setting for setting, point in keyed[name].items()}
+        runs = sorted(summary.runs.to_dict("records"), key=lambda row: row["seed"])
+        rows[name] = {(setting_of[row["point"]], row["seed"]): row for row in runs}
+    (base, ones), *others = rows.items()
     found: dict[str, str] = {}
-    for name in names[1:]:
-        for setting in common:
-            one, other = keyed[names[0]][setting], keyed[name][setting]
-            seeds = {seed for point, seed in rows[names[0]] if point == one} | {s for p, s in rows[name] if p == other}
-            for seed in sorted(seeds):
-                a, b = rows[names[0]].get((one, seed)), rows[name].get((other, seed))
-                where = f"seed {seed}{f' of {setting}' if setting else ''}"
-                if a is None or b is None:
-                    for what in ("traces", "metrics"):
-                        found.setdefault(what, f"{where} is only in {name if a is None else names[0]}")
-                    continue
-                if a["trace_hash"] != b["trace_hash"]:
-                    found.setdefault(
-                        "traces", f"{where}: trace {a['trace_hash']} in {names[0]}, {b['trace_hash']} in {name}"
-                    )
-                for key in metrics:
-                    if a.get(key) != b.get(key) and not (pd.isna(a.get(key)) and pd.isna(b.get(key))):
-                        found.setdefault(
-                            "metrics", f"{where}: {key} is {a.get(key)} in {names[0]}, {b.get(key)} in {name}"
-                        )
-    if some_alone:
-        for what in ("traces", "metrics"):
-            found.setdefault(what, "some settings are only in one of the results")
+    for name, its in others:
+        for setting, seed in dict.fromkeys([*ones, *its]):
+            a, b = ones.get((setting, seed)), its.get((setting, seed))
+            where = f"seed {seed}{f' of {setting}' if setting else ''}"
+            if a is None or b is None:
+                for what in ("traces", "metrics"):
+                    found.setdefault(what, f"{where} is only in {name if a is None else base}")
+                continue
+            hashes = a["trace_hash"], b["trace_hash"]
+            if hashes[0] != hashes[1]:
+                found.setdefault("traces", f"{where}: trace {hashes[0]} in {base}, {hashes[1]} in {name}")
+            for key in [name for name in CATALOGUE if name not in CLOCK]:
+                if a.get(key) != b.get(key) and not (pd.isna(a.get(key)) and pd.isna(b.get(key))):
+                    found.setdefault("metrics", f"{where}: {key} is {a.get(key)} in {base}, {b.get(key)} in {name}")
     return found

@@ -91,10 +91,12 @@ def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int],
 
 def _begin(plan: Any, jobs: int) -> float:
     """Say what is coming; returns the time at which the command began."""
+    from analysis.report.truth import NO_PROCESSING
     from analysis.spark.java import find_java
     from sim.experiment.predict import coming
 
-    _note(plan.notes)
+    idle = all(run.experiment.broker.immediate for run in plan.runs)
+    _note([*plan.notes, *([NO_PROCESSING] if idle else [])])
     _say_imported(plan.plugins)
     find_java()  # fail now rather than after the last run
     started = time.perf_counter()

@@ -57,7 +57,7 @@
     for (const layer of spec.layer) if (layer.encoding.color?.field) layer.encoding.color.scale = scale;
   };
   // A legend as wide as its picture: it begins right of the axis. Names that are longer are broken between words.
-  const broken = (letters) => "split(replace(replace(replace(datum.label, / ([=≈]) /g, ' $1\\n'), /(.{1," + letters +
+  const broken = (letters) => "split(replace(replace(replace(datum.label, /\u00a0([=≈]) /g, '\u00a0$1\\n'), /(.{1," + letters +
     "})(?: |$)/gm, '$1\\n'), /\\n+$/, ''), /\\n+/)";
   const fitLegend = (id, spec, names) => {
     const room = $(id).clientWidth - 80, longest = Math.max(...[...names].map((name) => name.length));
@@ -198,6 +198,7 @@
     }
     return alikeAsOne(rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x)));
   };
+  // Names are joined by a sign after a space that does not break: ε = 0.1 is no two names.
   // Lines on each other hide each other: those with the same values everywhere are one line with all their names.
   const bySeries = (rows) => {
     const lines = new Map();
@@ -211,7 +212,7 @@
       same.set(text, [...(same.get(text) ?? []), name]);
     }
     return [...same.values()].flatMap(([first, ...others]) =>
-      lines.get(first).map((r) => ({ ...r, first, series: [first, ...others].join(" = ") })));
+      lines.get(first).map((r) => ({ ...r, first, series: [first, ...others].join("\u00a0= ") })));
   };
   // What a picture shows, for those who do not see it: every series with its range.
   const spoken = (rows, title, against) => {
@@ -236,7 +237,12 @@
       const group = same.find((known) => near(lines.get(known[0]), of));
       if (group) group.push(name); else same.push([name]);
     }
-    return same.flatMap((names) => lines.get(names[0]).map((r) => ({ ...r, series: names.join(" ≈ ") })));
+    return same.flatMap((names) => lines.get(names[0]).map((r) => ({ ...r, series: names.join("\u00a0≈ ") })));
+  };
+  // A line with many names is called by the first.
+  const called = (series) => {
+    const names = series.split(/\u00a0[=≈] /);
+    return names.length > 3 ? names[0] + " and " + (names.length - 1) + " like it" : series;
   };
   // More lines than a legend holds are named where they end, as long as names do not lie on each other.
   const endLabels = (rows, series, order, pixel) => {
@@ -249,7 +255,7 @@
       taken.push(pixel(r.y));
       named.add(r);
     }
-    return rows.map((r) => ({ ...r, label: named.has(r) ? (r.series.length > 26 ? r.series.slice(0, 25) + "…" : r.series) : "" }));
+    return rows.map((r) => ({ ...r, label: named.has(r) ? r.series : "" }));
   };
   const drawMetric = (id, names, key, only = "", scale = "auto") => {
     const dimension = data.dimensions.find((d) => d.name === key);
@@ -271,9 +277,10 @@
     const least = Math.min(...positive), whole = 1.06 * top;
     const pixel = (y) => (log ? 260 * Math.log(y / least) / Math.log(whole / least || 2) : 260 * y / (whole || 1));
     if (dimension.numeric && scale !== "fit") rows = nearAsOne(rows, pixel);
+    rows = rows.map((r) => ({ ...r, series: called(r.series) }));
     if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only, intervals end at a tenth of the mean." : "") +
-      (rows.some((r) => r.series.includes(" ≈ ")) ? " ≈: lines too close to tell apart here." : "") +
-      (/ [=≈] /.test(rows[0]?.series) && rows.every((r) => r.series === rows[0].series) ? " The one line is " + rows[0].series + "." : "") +
+      (rows.some((r) => /\u00a0≈ | like it$/.test(r.series)) ? " ≈, like it: lines too close to tell apart here; the data have each." : "") +
+      (/\u00a0[=≈] | like it$/.test(rows[0]?.series) && rows.every((r) => r.series === rows[0].series) ? " The one line is " + rows[0].series + "." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Lines without a name at their end: point at them, or tick settings in the table." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
@@ -285,12 +292,15 @@
     rows = endLabels(rows, series, dimension.values, pixel);
     if (series.size <= MOST_NAMES) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text");
     const longest = Math.max(...dimension.values.map((value) => value.length)), room = $(id).clientWidth - 70;
+    // Names at the ends of lines need room beside them.
+    const beside = series.size > MOST_NAMES && dimension.numeric ? 1.2 : 0.4;
     const crowded = 7.5 * (longest + 2) * dimension.values.length > room;
     fitLegend(id, spec, series);
     paint(spec, ofMerged(coloursAgainst(key), rows), series);
     for (const layer of spec.layer) {
       const { encoding } = layer;
-      if (encoding.x) encoding.x.scale.domain = dimension.values;
+      if (encoding.x) Object.assign(encoding.x.scale, { domain: dimension.values, padding: beside });
+      if (layer.mark.type === "text") layer.mark.limit = (beside * room) / (dimension.values.length - 1 + 2 * beside) - 30;
       if (encoding.x) encoding.x.axis = crowded ? { labelAngle: -35, labelOverlap: false, labelLimit: 190 } : { labelLimit: room };
       // Marks at the same place would hide each other.
       if (encoding.x && !dimension.numeric && series.size > 1) {
@@ -439,6 +449,7 @@
     showData(id, [["series", "series"], ["x", x], ["metric", "metric"], ["y", "mean"], ["low", "95 % low"],
       ["high", "95 % high"], ["seeds", "seeds"]], rows);
     const spec = fill(specs.curve, { __x_title__: x, __y_title__: picture.y });
+    rows.forEach((r) => { r.series = called(r.series); });
     const series = new Set(rows.map((r) => r.series)), ys = [...rows, ...marks].map((r) => r.y);
     fitLegend(id, spec, series);
     paint(spec, ofMerged(coloursAgainst(key), rows), series);

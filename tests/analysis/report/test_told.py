@@ -41,7 +41,7 @@ def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     found = answer(Effects(summary), Told(losses=losses))
     (picture,) = found.pictures
     assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
-    assert {row["series"] for row in picture["rows"]} == {"kept = lost"}
+    assert {row["series"] for row in picture["rows"]} == {"kept\u00a0= lost"}
     assert str(found.sentences[-1]) == (
         "Of the 2 runs whose losses are drawn, “kept = lost” lost most: 5 deliveries, of which clients of "
         "Paris 80.0 % and Rome 20.0 %."

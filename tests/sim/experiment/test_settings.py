@@ -239,6 +239,20 @@ def test_the_command_line_says_notes_before_it_runs(tmp_path, capsys):
     assert "covering.epsilon = 0.1 has no effect" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("kind", "said"), [("none", True), ("work", False)])
+def test_that_latencies_contain_no_processing_is_said_before_simulating(kind, said, tmp_path, capsys, monkeypatch):
+    def stop(*_):
+        raise CoverlayError("stopped before the first run")
+
+    monkeypatch.setattr("sim.experiment.sweep.run_sweep", stop)
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[broker]\nservice = {{ kind = "{kind}" }}\n')
+    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "stopped before the first run" in told
+    assert ("latencies contain no processing" in told) == said
+
+
 def test_overlays_with_latencies_of_different_origins_are_told(tmp_path):
     (tmp_path / "timed.edges").write_text("a b 2\nb c 3\n")
     (tmp_path / "bare.edges").write_text("a b\nb c\n")
