@@ -174,8 +174,13 @@ def in_words(effects: Effects, effect: Effect) -> str:
         others = and_all([other.title for other in effects.factors if other is not effect.factor])
         return f"{texts[0]} whatever the {others}{_between(effects, effect)}"
     ends = dict.fromkeys(_where(effects, effect, texts, end) for end in (0, -1))
-    count = f", beyond chance in {effect.sure} of {len(parts)}" if 0 < effect.sure < len(parts) else ""
-    return f"{' to '.join(ends)}{count}{_between(effects, effect)}"
+    return f"{' to '.join(ends)}{_surely(effect)}{_between(effects, effect)}"
+
+
+def _surely(effect: Effect) -> str:
+    """In how many combinations of the other factors it is more than chance, if not in all or none."""
+    parts = len(effect.parts)
+    return f", beyond chance in {effect.sure} of {parts}" if 0 < effect.sure < parts else ""
 
 
 def _where(effects: Effects, effect: Effect, texts: Sequence[str], end: int) -> str:
@@ -367,7 +372,7 @@ def cards(effects: Effects, metrics: Sequence[str], most: int = 3) -> list[dict[
         known = (effects.compare(factor, base, level, m) for m in metrics for base, level in ends)
         effect = next((e for e in known if e is not None and e.verdict not in (CHANCE, EQUAL)), None)
         if effect is not None:
-            text = f"{title(effect.metric)}: {head(factor, effect.base, effect.level)}"
+            text = f"{title(effect.metric)}: {head(factor, effect.base, effect.level)}{_surely(effect)}"
             found.append({"figure": _figure(effect), "text": text, "tone": "", "of": effect})
     bests = (effects.best(f, m) for f in effects.factors if len(f.levels) > 2 and not f.numbers for m in metrics[:1])
     best = next((b for b in bests if b is not None and _tells(b)), None)

@@ -119,6 +119,8 @@ def test_no_sentence_contradicts_the_pairs(summary: Summary) -> None:
             assert not others & {*claim.factor.keys}, "a comparison is about one factor"
     for card in cards(effects, METRICS):
         claim = card["of"]
+        partly = getattr(claim, "verdict", "") == DIFFERS and {part.verdict for part in claim.parts} != {DIFFERS}
+        assert ("beyond chance in" in card["text"]) == partly
         assert any(claim in sentence.of for sentence in said) or getattr(claim, "verdict", "") in (DIFFERS, UNSURE)
     constant = alike(effects, METRICS)
     assert "event messages" not in constant or "event_messages" not in answering(effects, METRICS)
