@@ -56,7 +56,8 @@ def _named(text: str) -> tuple[str, Path]:
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{names} · Coverlay</title><style>{css}</style></head>
-<body><main><div class="bar" style="margin-top: 1.2rem"><h1>{names}</h1><button id="theme" type="button">Dark</button></div><ul>{notes}</ul>
+<body><main style="padding-top: 1.2rem">
+<div class="bar"><h1>{names}</h1><button id="theme" type="button">Dark</button></div><ul>{notes}</ul>
 <div class="scroll first"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></main>
 <script>{theme}</script></body></html>
 """

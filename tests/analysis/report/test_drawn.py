@@ -63,17 +63,11 @@ def test_none_has_a_row_and_no_mark(tmp_path: Path) -> None:
 
 @needs_browser
 def test_many_names_of_one_line_are_counted_and_an_equals_sign_in_a_name_parts_nothing(tmp_path: Path) -> None:
-    epsilons = (0.1, 0.2, 0.3, 0.4)
-    keys = [(epsilon, size) for epsilon in epsilons for size in (100, 200, 300)]
+    files = {"/a/ring.gml": 1.0, "/b/ring.gml": 1.0, "/c/ring.gml": 1.0, "/d/ring.gml": 1.0, "/tree.gml": 0.2}
     points: list[Any] = [
-        (
-            {"covering.method": "kdtree", "covering.epsilon": epsilon, "workload.subscriptions": size},
-            {"entries": float(size)},
-        )
-        for epsilon, size in keys
-    ]
-    points += [
-        ({"covering.method": "scan", "workload.subscriptions": size}, {"entries": 1.0}) for size in (100, 200, 300)
+        ({"overlay.file": file, "workload.subscriptions": size}, {"entries": size * share})
+        for file, share in files.items()
+        for size in (100, 200, 300)
     ]
     legend = " ".join(of_chart(rendered(tmp_path, points), "answer-0"))
-    assert "covering, ε = 0.1 of the volume and 3 like it" in legend
+    assert "ring (overlay.file = /a/ring.gml) and 3 like it" in legend
