@@ -98,7 +98,11 @@ def test_every_metric_of_a_sampled_run_is_that_of_the_whole_run(tmp_path):
 
     shares = [{"run.sample_decisions": one, "run.sample_deliveries": two} for one, two in ((1, 1), (0.3, 0.25), (0, 0))]
     names = [execute(run, tmp_path).run_id for run in plan({**SWEEP, "case": shares}).runs]
-    runs = analyze(tmp_path).runs.set_index("run").drop(columns=["point", "trace_hash", "made", "wall_seconds"])
+    runs = (
+        analyze(tmp_path)
+        .runs.set_index("run")
+        .drop(columns=["point", "settings", "trace_hash", "made", "wall_seconds"])
+    )
     whole, *others = (runs.loc[[name]].reset_index(drop=True) for name in names)
     assert whole["recall_first_hop"].notna().all()
     assert whole["topk_overlap"].notna().all()

@@ -76,7 +76,13 @@ def test_the_command_says_it_in_one_line(tmp_path, capsys):
     run_sweep(plan(TINY), tmp_path / "compile")
     with no_file_beyond(1000):
         assert main(["run", str(experiment), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 2
-    coming = "2 runs,", "the first is predicted", "predicted time", "simulating"
+    coming = (
+        "2 runs,",
+        "the first is predicted",
+        "predicted time",
+        "simulating",
+        "note: latencies contain no processing",
+    )
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(coming)]
     assert len(said) == 1
     assert said[0].endswith("no run was finished: allow larger files (ulimit -f)")
