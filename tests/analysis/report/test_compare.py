@@ -135,6 +135,7 @@ def test_no_comparison_contradicts_the_pairs(summary: Summary, more: float, nois
     said = dict(zip(paired["setting"], paired["verdict"], strict=True))
     if len(common) > 1:
         assert {titles[setting]: of for setting, of in said.items()} == expected
+    assert {row[0] for row in found.rows()} >= {setting for setting, of in said.items() if of != "equal"}, "no tie"
     for row in found.rows():
         assert (row[-2] == "=") == (said.get(row[0], "equal") == "equal"), "a tie is a tie"
         assert row[-2].startswith("~") == (said.get(row[0]) == "chance")
