@@ -143,16 +143,17 @@ def _compared(
         return not is_simple(have), covers, is_flooding(have), len(json.loads(level)), levels.index(level)
 
     first, *others = sorted(levels, key=rank) if len({rank(level)[:3] for level in levels}) > 1 else list(levels)
-    placed, base, apart = [first], {}, {}
-    while others:
-        options = [
-            (_distance(new, old, labels, choices), others.index(new), placed.index(old))
-            for new in others
-            for old in placed
-        ]
-        distance, new, old = min(options)
-        base[others[new]], apart[others[new]] = placed[old], distance
-        placed.append(others.pop(new))
+    order = {level: number for number, level in enumerate(others)}
+    # Of each level that hangs nowhere yet, the nearest that does: how far it is, and when it was hung up.
+    nearest = {level: (_distance(level, first, labels, choices), 0) for level in others}
+    placed, base, apart = [first], dict[str, str](), dict[str, float]()
+    while nearest:
+        new = min(nearest, key=lambda level: (nearest[level][0], order[level], nearest[level][1]))
+        apart[new], old = nearest.pop(new)
+        base[new] = placed[old]
+        for level, known in nearest.items():
+            nearest[level] = min(known, (_distance(level, new, labels, choices), len(placed)))
+        placed.append(new)
     return base, apart
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sim
+from analysis.report import factors
 from analysis.report.answer import RATE, asked
 from analysis.report.effects import CHANCE, DIFFERS, EQUAL, UNSURE, Effects, baselines
 from analysis.report.factors import factors_of
@@ -357,6 +358,28 @@ def test_verdicts(others: tuple[float, ...], verdict: str) -> None:
     effect = effects.compare(factor, base, level, "entries")
     assert effect is not None
     assert effect.verdict == verdict
+
+
+def test_a_pair_of_levels_is_held_against_each_other_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study has a thousand levels. The tree is that of the slow twin, which looks at all pairs for each level."""
+    levels = [json.dumps({"matching.k": k // 2, "workload.events": k % 11, "run.samples": k % 5}) for k in range(80)]
+    labels = {level: {"searches": False, "sends_to": "all", "holds_back": True} for level in levels}
+    choices = {level: json.loads(level) for level in levels}
+    pairs: list[tuple[str, str]] = []
+
+    def distance(one: str, other: str, *_: Any) -> float:
+        pairs.append((one, other))
+        return float(sum(choices[one][key] != choices[other][key] for key in choices[one]))
+
+    monkeypatch.setattr(factors, "_distance", distance)
+    base, apart = factors._compared(levels, labels, choices)
+    assert len(pairs) == 80 * 79 / 2
+    placed, others = levels[:1], levels[1:]
+    while others:
+        found = [(distance(new, old), others.index(new), placed.index(old)) for new in others for old in placed]
+        far, new, old = min(found)
+        assert (base[others[new]], apart[others[new]]) == (placed[old], far)
+        placed.append(others.pop(new))
 
 
 def test_cases_are_one_factor_and_a_level_is_compared_with_the_nearest() -> None:
