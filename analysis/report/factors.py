@@ -148,7 +148,7 @@ def _compared(
     nearest = {level: (_distance(level, first, labels, choices), 0) for level in others}
     placed, base, apart = [first], dict[str, str](), dict[str, float]()
     while nearest:
-        new = min(nearest, key=lambda level: (nearest[level][0], order[level], nearest[level][1]))
+        new = min(nearest, key=lambda level: (nearest[level][0], order[level]))
         apart[new], old = nearest.pop(new)
         base[new] = placed[old]
         for level, known in nearest.items():
