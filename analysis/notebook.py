@@ -31,7 +31,6 @@ from analysis.report.study_words import in_words
 from analysis.report.summary import Summary
 from analysis.report.table import answering
 from analysis.report.table import table as shown_table
-from analysis.report.truth import about_truth
 from analysis.spark import metrics as catalogue
 from analysis.spark import traces
 from analysis.spark.frames import Frames
@@ -159,9 +158,7 @@ def as_html(results: Summary) -> str:
     head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
     notes = [f"Note: {warning}." for warning in results.warnings]
-    words = " ".join(
-        [*map(str, begun.answer.sentences), about_truth(results), shown_settings.left_out(results, points), *notes]
-    )
+    words = " ".join([*map(str, begun.sentences), shown_settings.left_out(results, points), *notes])
     page = results.out / "report.html"
     where = f"page: {page}" if page.is_file() else f"`coverlay report {results.out}` writes the page"
     body = "".join(f"<tr>{row}</tr>" for row in rows)

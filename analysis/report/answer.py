@@ -7,7 +7,6 @@ rate has its own sentences (told).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from analysis.report.effects import Effects, varied
 from analysis.report.numbers import number_text
 from analysis.report.study import Case
 from analysis.report.study_words import verdicts
-from analysis.report.told import Told
+from analysis.report.told import Loss, Told
 from analysis.spark.metrics import CATALOGUE, metric
 
 MOST = 6  # metrics that answer
@@ -83,28 +82,8 @@ def answer(
         found = [words.Sentence(rates.text, (rates,)) for rates in told.held.found]
     else:
         found = verdicts(cases) or words.sentences(effects, metrics)
-    if effects.summary.happened("failures"):
-        found.append(words.Sentence(_where_most_was_lost(effects, told)))
     drawn = () if cases else _pictures(effects, told, metrics)
     return Answer(tuple(s for s in found if s.text), metrics, tuple(drawn))
-
-
-def _where_most_was_lost(effects: Effects, told: Told) -> str:
-    """Of the run that lost most; runs that lost as much are named with it."""
-    known = [loss for loss in told.losses if loss.run in effects.summary.point_of and loss.total]
-    most = [loss for loss in known if loss.total == max(loss.total for loss in known)]
-    if not most:
-        return ""
-    names = " = ".join(effects.title(effects.summary.point_of[loss.run]) for loss in most)
-    who = (
-        f"Of the {len(known)} runs whose losses are drawn, “{names}” lost most"
-        if len(known) > 1
-        else "The first seed lost"
-    )
-    where = most[0].where() if len({loss.brokers for loss in most}) == 1 else ""
-    return (
-        f"{who}: {most[0].total:,} {'delivery' if most[0].total == 1 else 'deliveries'}{f', {where}' if where else ''}."
-    )
 
 
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,30 +137,23 @@ def _curves(effects: Effects, told: Told) -> list[Mapping[str, Any]]:
 
 
 def _lost_over_time(effects: Effects, told: Told) -> list[Mapping[str, Any]]:
+    """A line per setting, and below it whose clients lost; settings alike in both are one."""
     if not effects.summary.happened("failures"):
         return []
-    known = [loss for loss in told.losses if loss.run in effects.summary.point_of]
-    titles = [effects.title(effects.summary.point_of[loss.run]) for loss in known]
-    rows = _alike_as_one([loss.rows(title) for loss, title in zip(known, titles, strict=True)])
+    found: dict[tuple[Any, ...], tuple[Loss, list[str]]] = {}
+    for loss in told.losses:
+        if loss.run in effects.summary.point_of:
+            title = effects.title(effects.summary.point_of[loss.run])
+            found.setdefault((loss.times, loss.brokers), (loss, []))[1].append(title)
+    lines = [("\u00a0= ".join(titles), loss) for loss, titles in found.values()]
     picture = {
         "kind": "times",
         "wide": True,  # its names are long
         "title": "Share of the deliveries lost, by time of publication",
         "y": "share lost",
         "unit": "share",
-        "rows": rows,
-        "marks": [mark for loss in known[:1] for mark in loss.marks],
+        "rows": [row for name, loss in lines for row in loss.rows(name)],
+        "lost": [f"{name}: {loss.in_words()}" for name, loss in lines],
+        "marks": [mark for _, loss in lines[:1] for mark in loss.marks],
     }
-    return [picture] if rows else []
-
-
-def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The rows of all lines; lines with the same values become one line with all their names."""
-    found: dict[str, list[list[dict[str, Any]]]] = {}
-    for line in lines:
-        found.setdefault(json.dumps([(row["x"], row["y"]) for row in line]), []).append(line)
-    return [
-        {**row, "series": "\u00a0= ".join(other[0]["series"] for other in same)}
-        for same in found.values()
-        for row in same[0]
-    ]
+    return [picture] if lines else []

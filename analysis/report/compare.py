@@ -19,6 +19,7 @@ from analysis.report.factors import against_first, said
 from analysis.report.numbers import and_all, value_text
 from analysis.report.summary import Summary
 from analysis.report.table import short_title
+from analysis.report.told import read_experiment
 from analysis.report.words import change_text, with_unit
 from analysis.spark.metrics import CATALOGUE, metric
 from analysis.spark.traces import open_run, run_folders
@@ -164,7 +165,9 @@ def _without(point: str, key: str) -> str:
 
 
 def _shown(effects: Effects, wanted: Sequence[str]) -> tuple[str, ...]:
-    return tuple(metric(name).name for name in wanted) or asked(effects)
+    """Those wanted, else what the experiment of the baseline asks about, else the usual ones."""
+    asks = read_experiment(effects.summary.out)[1].get("asks", ())
+    return tuple(metric(name).name for name in wanted) or asked(effects, asks)
 
 
 class _Marked(Summary):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,8 +11,10 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.effects import Effects
-from analysis.report.numbers import number_text
+from analysis.report.factors import Factor
+from analysis.report.numbers import and_all, number_text
 from analysis.report.summary import Summary
+from analysis.report.words import MOST_NAMES, Sentence, with_factor
 from analysis.spark.traces import Run
 
 IDLE = 0.001  # of a bin; if nobody is ever busier, there is nothing to draw
@@ -28,14 +31,51 @@ MEASURES = {
 
 
 @dataclass(frozen=True)
-class Load:
-    """One setting: its verdict in words, and the lines of its busiest brokers."""
+class Stretch:
+    """When a broker had no time left, for LONG bins or more: its longest such time."""
 
+    broker: int
+    name: str
+    start: float  # ms
+    end: float
+    queue: float  # at most, mean of a bin
+    waiting: float  # ms, at most, mean of a bin
+    events: bool  # whether most of its messages then are events
+
+    @property
+    def doing(self) -> str:
+        return "events are published" if self.events else "control messages spread"
+
+
+@dataclass(frozen=True)
+class Load:
+    """One setting (its first seed): which brokers are overloaded, and the lines of its busiest ones."""
+
+    point: str
     title: str
-    sentence: str
-    overloaded: tuple[str, ...]
-    busiest: float  # share of the time that the busiest broker is busy at its worst
+    overloaded: tuple[Stretch, ...]
+    busiest: str  # name of the broker that is busiest at its worst
+    busy: float  # share of the time that it is busy then
     lines: dict[str, list[dict[str, Any]]]  # measure → rows
+
+    @property
+    def sentence(self) -> str:
+        """By what was going on: the broker that is busiest at its worst, and all others."""
+        by_doing: dict[str, list[Stretch]] = {}
+        for stretch in self.overloaded:
+            by_doing.setdefault(stretch.doing, []).append(stretch)
+        if not by_doing:
+            busy = number_text(self.busy, "share")
+            return f"no broker is overloaded; the busiest is {self.busiest}: busy {busy} of the time at its worst."
+        return " ".join(_without_time(stretches) for stretches in by_doing.values())
+
+
+@dataclass(frozen=True)
+class Overloads:
+    """In which settings whose load was traced a broker is overloaded."""
+
+    points: tuple[str, ...]
+    among: tuple[str, ...]
 
 
 def names_of(runs: Iterable[Run]) -> dict[str, dict[int, str]]:
@@ -55,7 +95,7 @@ def loads(effects: Effects, names: dict[str, dict[int, str]], shown: Collection[
     for run, times in summary.times.groupby("run") if wanted else ():
         if run in wanted:
             point = summary.point_of[str(run)]
-            load = _load(effects.title(point), measured(times), names.get(str(run), {}))
+            load = _load(point, effects.title(point), measured(times), names.get(str(run), {}))
             if load.overloaded or point in shown:
                 found[point] = load
     return [found[point] for point in summary.order if point in found]
@@ -74,18 +114,37 @@ def _runs(summary: Summary) -> set[str]:
     return set(summary.times["run"]) if len(summary.times) else set()
 
 
-def in_words(found: list[Load], summary: Summary) -> list[str]:
-    """Sentences for the answer if a broker is overloaded: in how many settings, and the last of them in words."""
+def in_words(found: Sequence[Load], effects: Effects) -> list[Sentence]:
+    """For the answer, if a broker is overloaded: in a sweep, in which settings; else when, and how long others wait."""
     full = [load for load in found if load.overloaded]
-    settings = len(_runs(summary))
-    if not full or settings == 1:
-        return [load.sentence for load in full]
-    return [f"In {len(full)} of {settings} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"]
+    runs = _runs(effects.summary)
+    traced = tuple(dict.fromkeys(effects.summary.point_of[run] for run in sorted(runs)))
+    if len(traced) == 1:
+        return [Sentence(load.sentence, (load,)) for load in full]
+    claim = Overloads(tuple(load.point for load in full), traced)
+    return [Sentence(f"A broker is overloaded {_where(claim, effects)}.", (claim,))] if full else []
 
 
-def worst(drawn: Sequence[Load]) -> list[Load]:
-    """Those with an overloaded broker; if there are none, the one with the busiest broker."""
-    return [load for load in drawn if load.overloaded] or sorted(drawn, key=lambda load: -load.busiest)[:1]
+def _where(claim: Overloads, effects: Effects) -> str:
+    """The settings if they are few; else the levels of factors with which one always or never is."""
+    among, full = len(claim.among), len(claim.points)
+    if full == among:
+        return f"in each of the {among} settings"
+    if full <= MOST_NAMES:
+        names = "; ".join(effects.title(point) for point in claim.points)
+        return f"in {full} of {among} settings: {names}"
+    words = []
+    for factor in effects.factors:
+        shares = {level: _share(claim, factor, level) for level in factor.levels}
+        for share, word in ((1.0, "always"), (0.0, "never")):
+            names = and_all([factor.names[level] for level in factor.levels if shares[level] == share])
+            words += [f"{word} with {with_factor(factor, names)}"] if names else []
+    return f"in {full} of {among} settings{': ' if words else ''}{'; '.join(words)}"
+
+
+def _share(claim: Overloads, factor: Factor, level: str) -> float:
+    mine = [point in claim.points for point in claim.among if factor.of[point] == level]
+    return sum(mine) / len(mine) if mine else math.nan
 
 
 def measured(times: pd.DataFrame) -> pd.DataFrame:
@@ -103,45 +162,47 @@ def measured(times: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
+def _load(point: str, title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
     most = frame.groupby("broker")[["utilisation", "queue"]].max()
     worst, by_queue = (most[name].sort_values(ascending=False, kind="stable") for name in most)
     shown = [int(b) for b in dict.fromkeys([*by_queue.index[: MOST_BROKERS // 2], *worst.index])][:MOST_BROKERS]
-    full: dict[str, list[tuple[int, pd.DataFrame]]] = {}  # what was going on → overloaded brokers, and when
-    for broker in dict.fromkeys([*shown, *most.index[most["utilisation"] >= FULL].tolist()]):
-        when = _stretch(frame[frame["broker"] == broker])
-        if when is not None:
-            events = 2 * when["events"].sum() >= when["messages"].sum()
-            full.setdefault("events are published" if events else "control messages spread", []).append((broker, when))
-    sentences = [_overloaded(doing, brokers, names) for doing, brokers in full.items()]
-    if not sentences:
-        busy = number_text(float(worst.iloc[0]), "share")
-        who = _called(int(worst.index[0]), names)
-        sentences = [f"no broker is overloaded; the busiest is {who}: busy {busy} of the time at its worst."]
-    overloaded = tuple(_called(broker, names) for brokers in full.values() for broker, _ in brokers)
-    return Load(title, " ".join(sentences), overloaded, float(worst.iloc[0]), _lines(frame, shown, names))
+    full = most.index[most["utilisation"] >= FULL].tolist()
+    stretches = (_stretch(frame[frame["broker"] == broker], names) for broker in dict.fromkeys([*shown, *full]))
+    overloaded = tuple(stretch for stretch in stretches if stretch is not None)
+    busiest = _called(int(worst.index[0]), names)
+    return Load(point, title, overloaded, busiest, float(worst.iloc[0]), _lines(frame, shown, names))
 
 
 def _called(broker: int, names: dict[int, str]) -> str:
     return names.get(broker, f"broker {broker}")
 
 
-def _stretch(mine: pd.DataFrame) -> pd.DataFrame | None:
-    """The longest stretch of bins in which a broker is full, if it has LONG bins."""
+def _stretch(mine: pd.DataFrame, names: dict[int, str]) -> Stretch | None:
+    """The longest time in which a broker is full, if it has LONG bins."""
     is_full = mine["utilisation"] >= FULL
     stretches = [part for _, part in mine[is_full].groupby((is_full != is_full.shift()).cumsum()[is_full])]
-    longest = max(stretches, key=len, default=None)
-    return longest if longest is not None and len(longest) >= LONG else None
+    when = max(stretches, key=len, default=None)
+    if when is None or len(when) < LONG:
+        return None
+    broker = int(mine["broker"].iloc[0])
+    return Stretch(
+        broker,
+        _called(broker, names),
+        start=float(when["start"].min()),
+        end=float(when["start"].max() + when["width"].iloc[0]),
+        queue=float(when["queue"].max()),
+        waiting=float(when["waiting"].max()),
+        events=bool(2 * when["events"].sum() >= when["messages"].sum()),
+    )
 
 
-def _overloaded(doing: str, brokers: list[tuple[int, pd.DataFrame]], names: dict[int, str]) -> str:
-    (worst, when), others = brokers[0], [_called(broker, names) for broker, _ in brokers[1:]]
-    start, end = float(when["start"].min()), float(when["start"].max() + when["width"].iloc[0])
-    queue, wait = number_text(float(when["queue"].max()), "messages"), number_text(float(when["waiting"].max()), "ms")
-    also = f" So {'is' if len(others) == 1 else 'are'} {', '.join(others)}." if others else ""
+def _without_time(stretches: Sequence[Stretch]) -> str:
+    first, others = stretches[0], [stretch.name for stretch in stretches[1:]]
+    also = f" So {'is' if len(others) == 1 else 'are'} {and_all(others)}." if others else ""
     return (
-        f"{_called(worst, names)} is overloaded while {doing}: it has no time left from {number_text(start, 'ms')} to "
-        f"{number_text(end, 'ms')} ms, with up to {queue} messages waiting for {wait} ms.{also}"
+        f"{first.name} is overloaded while {first.doing}: it has no time left from {number_text(first.start, 'ms')} to "
+        f"{number_text(first.end, 'ms')} ms; at worst {number_text(first.queue, 'messages')} messages wait, for "
+        f"{number_text(first.waiting, 'ms')} ms on average.{also}"
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,7 +26,7 @@ from analysis.report.costs import read_slides
 from analysis.report.effects import Effects
 from analysis.report.factors import factors_of
 from analysis.report.facts import facts, made
-from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of, worst
+from analysis.report.load import IDLE, LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.numbers import and_all
 from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, plot_data
@@ -38,9 +37,9 @@ from analysis.report.study import Case, is_study, places_of, study
 from analysis.report.study_words import LEGEND, WHY_RECALL, grid, sensitivity_rows, verdicts
 from analysis.report.summary import Summary, load
 from analysis.report.thresholds import Thresholds
-from analysis.report.told import Told, read_told
+from analysis.report.told import Told, read_experiment, read_told
 from analysis.report.truth import about_truth, truth_card
-from analysis.report.words import cards, title
+from analysis.report.words import Sentence, cards, title
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
 from broker.trace.disk import CURE, replaced_file, writing
@@ -88,9 +87,9 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     busy = loads(effects, names_of(runs), pictured)
     drawn = _loads_drawn(busy)
     data = plot_data(effects, answered, [] if large else shown, nets, begun.cases)
-    worst_loads = worst(drawn)
+    overloaded = [load for load in drawn if load.overloaded]
     data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
-    data |= {"defaultLoad": drawn.index(worst_loads[0]) if worst_loads else 0}
+    data |= {"defaultLoad": drawn.index(overloaded[0]) if overloaded else 0}
     data |= _overlay_data(runs, nets, data["defaultOverlay"], asked.contents)
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
@@ -100,11 +99,11 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         # The effects on many workloads together describe none of them, and a search for a rate has its own sentences.
         "cards": [*([] if studied or told.held is not None else cards(effects, answered.metrics)), truth_card(summary)],
         "answer": answered.sentences,
-        "brief": [about_truth(summary), *(in_words(busy, summary) if told.held is None else ())],
+        "brief": [about_truth(summary), *(in_words(busy, effects) if told.held is None else ())],
         "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
-        "worst_loads": worst_loads,
+        "overloaded": overloaded or drawn[: len(drawn) == 1],
         "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),
         "long": LONG,
         "stories": "\n".join(told.stories),
@@ -147,17 +146,22 @@ class Begun:
     toml: str  # the experiment's file; empty if it is gone
     experiment: Mapping[str, Any]  # its question, notes and what it asks
 
-    def overloaded(self) -> list[str]:
-        """Sentences about brokers without time left; a search for the highest rate makes them so on purpose."""
+    @property
+    def sentences(self) -> list[Sentence]:
+        """All that the terminal says: the answer, brokers without time left, what the oracle found."""
+        return [*self.answer.sentences, *self._overloaded(), about_truth(self.effects.summary)]
+
+    def _overloaded(self) -> list[Sentence]:
+        """A search for the highest rate overloads brokers on purpose."""
         summary = self.effects.summary
         if self.told.held is not None or not may_be_overloaded(summary):
             return []
-        return in_words(loads(self.effects, names_of(_runs(summary, [])[0]), []), summary)
+        return in_words(loads(self.effects, names_of(_runs(summary, [])[0]), []), self.effects)
 
 
 def begin(summary: Summary, asked: Asked | None = None) -> Begun:
     asked = asked or Asked()
-    toml, experiment = _experiment(summary.out)
+    toml, experiment = read_experiment(summary.out)
     told = read_told(summary.out)
     effects = Effects(summary, factors_of(summary, apart=() if told.held is None else (RATE,)))
     cases = study(summary, asked.thresholds, asked.profiles)
@@ -176,7 +180,7 @@ def _unbroken(text: object) -> str:
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
     """At most MOST_PICTURES; if there are more, those with overloaded brokers come first. None if all are idle."""
-    if all(load.busiest < IDLE for load in busy):
+    if all(load.busy < IDLE for load in busy):
         return []
     if len(busy) <= shown_settings.MOST_PICTURES:
         return busy
@@ -295,17 +299,3 @@ def _question(effects: Effects, metrics: Sequence[str]) -> str:
     if not factors:
         return f"How large {'is' if len(metrics) == 1 else 'are'} {titles}?"
     return f"How {'does' if len(factors) == 1 else 'do'} {and_all(factors)} change {titles}?"
-
-
-def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
-    """The experiment's file, and of it the question, notes and what it asks; it may be gone, or edited by hand."""
-    try:
-        text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "", {}
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return text, {}
-    kinds = {"question": str, "notes": list, "asks": list}
-    return text, {key: found[key] for key, kind in kinds.items() if isinstance(found.get(key), kind)}

@@ -1,12 +1,13 @@
-"""What the simulator says about a sweep beside its traces: notes, stories, deliveries lost over time, a rate found.
+"""What the simulator says of a sweep beside its traces: the experiment, notes, stories, losses over time, a rate found.
 
-All of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it to `told.json` in the
+Most of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it to `told.json` in the
 output folder. Without that file the page lacks these parts.
 """
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +40,11 @@ class Loss:
     def total(self) -> int:
         return sum(lost for _, _, lost in self.times)  # `brokers` has only those that lost most
 
-    def where(self) -> str:
-        """Whose clients lost most; empty if nothing was lost."""
+    def in_words(self) -> str:
+        """5 deliveries lost, of which clients of Paris 80 % and Rome 20 %."""
         shares = [f"{name} {number_text(lost / self.total, 'share')}" for name, lost in self.brokers[:3] if lost]
-        return f"of which clients of {and_all(shares)}" if shares else ""
+        whose = f", of which clients of {and_all(shares)}" if shares else ""
+        return f"{self.total:,} {'delivery' if self.total == 1 else 'deliveries'} lost{whose}."
 
 
 @dataclass(frozen=True)
@@ -89,4 +91,19 @@ def read_told(out: Path) -> Told:
     except FileNotFoundError:
         return Told()
     except (OSError, ValueError, KeyError, TypeError):
-        return Told((f"{out / FILE} is damaged: notes, stories and what was lost where are missing here",))
+        lacks = "notes, stories and what was lost where are missing here"
+        return Told((f"{out / FILE} is damaged or of another version: {lacks}",))
+
+
+def read_experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
+    """The experiment's file, and of it the question, notes and what it asks; it may be gone, or edited by hand."""
+    try:
+        text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "", {}
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return text, {}
+    kinds = {"question": str, "notes": list, "asks": list}
+    return text, {key: found[key] for key, kind in kinds.items() if isinstance(found.get(key), kind)}

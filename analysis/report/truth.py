@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from analysis.report.summary import Summary
+from analysis.report.words import Sentence
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 NO_PROCESSING = "latencies contain no processing (broker.service is none)"
-
-
-def without_processing(summary: Summary) -> bool:
-    """Whether serving a message takes no time, in every setting."""
-    return not any(summary.mean(point, "utilisation_max") > 0 for point in summary.order)
-
-
-def about_truth(summary: Summary) -> str:
-    runs = summary.runs
-    deliveries = int(runs["deliveries"].sum())
-    made = f"{deliveries:,} deliveries"
-    wrong = int(runs[list(MUST_BE_ZERO)].sum().sum())
-    if wrong:
-        return f"Do not trust this: of {made}, {wrong:,} were missing, doubled or wrong."
-    share = judged_share(summary)
-    if share == 0.0:
-        return f"None of {made} was checked: run.sample_oracle chose no event."
-    checked = f"All {made}" if share == 1.0 else f"Of {made} those of {100 * share:.3g} % of the events, a sample,"
-    losses = loss_words(summary)
-    sentence = f"{checked} were checked one by one: none is wrong or doubled" if deliveries else "Nothing was delivered"
-    after = "; once subscriptions had spread and repairs were done, none was missed" if deliveries else ""
-    if losses:
-        return f"{sentence}{after}; {losses}."
-    return f"{sentence}, and nobody who asked for an event went without it."
-
-
-def judged_share(summary: Summary) -> float:
-    """The share of all events of all runs that the oracle judged."""
-    unjudged = ((1.0 - summary.runs["judged_share"]) * summary.runs["events"]).sum()
-    return 1.0 - float(unjudged) / max(int(summary.runs["events"].sum()), 1)
-
-
 # How a delivery can be lost though routing is correct.
 _LOST = {
     "missed_fault": "during faults",
@@ -49,31 +21,75 @@ _LOST = {
 }
 
 
-def loss_words(summary: Summary) -> str:
-    """How many deliveries were lost, by cause; empty if none: 2,946 lost during faults, 12 to full queues."""
-    counts = {name: int(summary.runs[name].sum()) for name in _LOST}
-    words = ", ".join(f"{count:,} {_LOST[name]}" for name, count in counts.items() if count)
-    return words.replace(" ", " lost ", 1)
+@dataclass(frozen=True)
+class Judged:
+    """What the oracle counted in all runs together: sentence and card are made from it."""
+
+    deliveries: int
+    share: float  # of the events, those that the oracle judged
+    wrong: Mapping[str, int]  # counts that must be 0 and are not
+    lost: Mapping[str, int]  # by cause, those that are not 0
+
+    @classmethod
+    def of(cls, summary: Summary) -> Judged:
+        counts = {name: int(summary.runs[name].sum()) for name in ("deliveries", "events", *MUST_BE_ZERO, *LOSSES)}
+        unjudged = float(((1.0 - summary.runs["judged_share"]) * summary.runs["events"]).sum())
+        wrong, lost = ({name: counts[name] for name in names if counts[name]} for names in (MUST_BE_ZERO, LOSSES))
+        return cls(counts["deliveries"], 1.0 - unjudged / max(counts["events"], 1), wrong, lost)
+
+    @property
+    def sample(self) -> str:
+        """Empty if all events were judged."""
+        return "" if self.share == 1.0 else f"those of {100 * self.share:.3g} % of the events"
+
+    @property
+    def losses(self) -> str:
+        """How many deliveries were lost, by cause; empty if none: 2,946 lost during faults, 12 to full queues."""
+        words = ", ".join(f"{self.lost[name]:,} {how}" for name, how in _LOST.items() if name in self.lost)
+        return words.replace(" ", " lost ", 1)
+
+
+def without_processing(summary: Summary) -> bool:
+    """Whether serving a message takes no time, in every setting."""
+    return not any(summary.mean(point, "utilisation_max") > 0 for point in summary.order)
+
+
+def about_truth(summary: Summary) -> Sentence:
+    found = Judged.of(summary)
+    return Sentence(_in_words(found), (found,))
+
+
+def _in_words(found: Judged) -> str:
+    made = f"{found.deliveries:,} deliveries"
+    if found.wrong:
+        return f"Do not trust this: of {made}, {sum(found.wrong.values()):,} were missing, doubled or wrong."
+    if found.share == 0.0:
+        return f"None of {made} was checked: run.sample_oracle chose no event."
+    sentence = "Nothing was delivered"
+    if found.deliveries:
+        checked = f"Of {made} {found.sample}, a sample," if found.sample else f"All {made}"
+        sentence = f"{checked} were checked one by one: none is wrong or doubled"
+    if not found.losses:
+        return f"{sentence}, and nobody who asked for an event went without it."
+    after = "; once subscriptions had spread and repairs were done, none was missed" if found.deliveries else ""
+    return f"{sentence}{after}; {found.losses}."
 
 
 def truth_card(summary: Summary) -> dict[str, str]:
     """What the oracle found, and in which share of the events; green only if nothing at all was lost."""
-    wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
-    share = judged_share(summary)
-    if share == 0.0:
+    found = Judged.of(summary)
+    if found.share == 0.0:
         return _card("Not checked", "run.sample_oracle chose no event for the oracle", "warn")
-    which = "" if share == 1.0 else f", those of {100 * share:.3g} % of the events (run.sample_oracle),"
-    checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries{which} checked against the oracle: "
-    if wrong:
-        titles = [CATALOGUE[name].title for name in MUST_BE_ZERO if summary.runs[name].sum() > 0]
-        return _card(f"{wrong:,} wrong", checked + ", ".join(titles), "bad")
-    losses = loss_words(summary)
-    if losses:
-        lost = int(summary.runs[list(LOSSES)].sum().sum())
-        settled = "after repair" if summary.runs["missed_fault"].sum() > 0 else "once the network had settled"
-        text = f"{checked}none doubled or spurious, none missed {settled}; {losses}"
-        return _card(f"{lost:,} lost", text, "warn")
-    if not summary.runs["deliveries"].sum():
+    which = f", {found.sample} (run.sample_oracle)," if found.sample else ""
+    checked = f"{found.deliveries:,} deliveries{which} checked against the oracle: "
+    if found.wrong:
+        titles = ", ".join(CATALOGUE[name].title for name in found.wrong)
+        return _card(f"{sum(found.wrong.values()):,} wrong", checked + titles, "bad")
+    if found.losses:
+        settled = "after repair" if "missed_fault" in found.lost else "once the network had settled"
+        text = f"{checked}none doubled or spurious, none missed {settled}; {found.losses}"
+        return _card(f"{sum(found.lost.values()):,} lost", text, "warn")
+    if not found.deliveries:
         return _card("No delivery", "and nobody who asked for an event went without it", "warn")
     return _card("All correct", f"{checked}none missed, doubled or spurious", "good")
 

@@ -109,7 +109,11 @@ def _compared(effects: Effects, factor: Factor, base: str, level: str, metrics: 
 
 def head(factor: Factor, base: str, level: str) -> str:
     """exact covering against simple routing; state lost against kept."""
-    words = f"{factor.names[level]} against {factor.names[base]}"
+    return with_factor(factor, f"{factor.names[level]} against {factor.names[base]}")
+
+
+def with_factor(factor: Factor, words: str) -> str:
+    """Names of levels after their factor's title, unless they say it themselves."""
     return words if factor.routes or words.startswith(factor.title) else f"{factor.title} {words}"
 
 

@@ -216,7 +216,7 @@ def _print_summary(summary: Any, wide: bool = False) -> None:
     from analysis.report.page import begin
     from analysis.report.study import is_study
     from analysis.report.study_words import LEGEND, in_text, verdicts
-    from analysis.report.truth import NO_PROCESSING, about_truth, without_processing
+    from analysis.report.truth import NO_PROCESSING, without_processing
 
     begun = begin(summary)
     studied = is_study(begun.cases)
@@ -228,8 +228,8 @@ def _print_summary(summary: Any, wide: bool = False) -> None:
         say(f"Every setting with --wide, and in {summary.out / 'results'}: {files}")
     else:
         print_settings(begun, shown_settings.rows(summary, begun.cases if studied else []), wide)
-    for line in (*begun.answer.sentences, *begun.overloaded(), about_truth(summary)):
-        say(str(line))
+    for sentence in begun.sentences:
+        say(str(sentence))
     for sentence in verdicts(begun.cases) if not studied else ():
         say(str(sentence))
     _note([*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings])

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from statistics import fmean, stdev
+from typing import Any
 
 import pandas as pd
 
 from analysis.report.effects import Best, Effect
+from analysis.report.load import Load, Overloads
+from analysis.report.numbers import number_text
+from analysis.report.truth import Judged
 from analysis.report.words import Sentence, Span, title, with_unit
 from analysis.spark.metrics import CATALOGUE
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 # Student's t, two-sided 95 %, by degrees of freedom; from a printed table.
 T = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706}
@@ -23,18 +28,21 @@ FLOODING_HAS_NO = {
 MORE = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}
 
 
-def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence]) -> list[str]:
-    """What is wrong with the sentences; `runs` as in results/run_metrics.csv."""
-    table = Runs(runs)
+def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence], times: pd.DataFrame | None = None) -> list[str]:
+    """What is wrong with the sentences; `runs` as in results/run_metrics.csv, `times` as in broker_times.csv.
+
+    A sentence without a claim cannot be checked, which is wrong too.
+    """
+    table, busy = Runs(runs), Times(runs, times)
+    checks: dict[type, Callable[[Any, str], Iterable[str]]] = {
+        Effect: table.effect, Best: table.best, Span: table.span, Judged: table.judged,
+        Load: busy.load, Overloads: busy.overloads,
+    }  # fmt: skip
     found = []
     for sentence in sentences:
+        found += [] if sentence.of else [f"made from nothing: {sentence}"]
         for claim in sentence.of:
-            text = sentence.text
-            if isinstance(claim, Effect):
-                problems = table.effect(claim, text)
-            else:
-                problems = table.best(claim, text) if isinstance(claim, Best) else table.span(claim, text)
-            found += [f"{problem}: {sentence}" for problem in problems]
+            found += [f"{problem}: {sentence}" for problem in checks[type(claim)](claim, sentence.text)]
     return found
 
 
@@ -106,6 +114,23 @@ class Runs:
         if " to ".join(ends) not in text or title(claim.metric) not in text.lower():
             yield f"{claim.metric} is {' to '.join(ends)}"
 
+    def judged(self, claim: Judged, text: str) -> Iterable[str]:
+        """Sums over all runs: each that is not 0 has its number, and a sample its share."""
+
+        def total(column: str) -> int:
+            return int(sum(row[column] for row in self.rows if row[column] == row[column]))
+
+        wrong = sum(map(total, MUST_BE_ZERO))
+        events = sum(row["events"] for row in self.rows)
+        judged = sum(row["events"] * row["judged_share"] for row in self.rows)
+        lost = [] if wrong or not judged else [total(column) for column in LOSSES]
+        counts = [total("deliveries"), wrong, *lost]
+        yield from (f"{count} is not said" for count in counts if count and f"{count:,}" not in text)
+        if bool(wrong) != text.startswith("Do not trust this"):
+            yield f"{wrong} are wrong"
+        if judged < events and not wrong and f"{100 * judged / events:.3g} %" not in text and "None of" not in text:
+            yield f"{judged} of {events} events were judged"
+
     def best(self, claim: Best, text: str) -> Iterable[str]:
         """Whoever is named has the least or is not told apart from it, whatever the other keys; all others have more
         for sure with some."""
@@ -143,6 +168,64 @@ class Runs:
             yield f"nobody says that {lacking} has no {claim.metric}"
         if claim.levels and seeds_seen == {1} and "by one seed" not in text:
             yield "one seed makes nobody the best"
+
+
+class Times:
+    """Load over time, bin by bin."""
+
+    def __init__(self, runs: pd.DataFrame, times: pd.DataFrame | None) -> None:
+        self.point_of = dict(zip(runs["run"], runs["point"], strict=True))
+        self.bins: dict[str, dict[int, dict[int, dict[Any, Any]]]] = {}  # by point, broker and number
+        for row in times.to_dict("records") if times is not None else ():
+            at = self.bins.setdefault(self.point_of[row["run"]], {}).setdefault(int(row["broker"]), {})
+            at[round(row["start"] / row["width"])] = row
+
+    def full(self, point: str) -> dict[int, list[dict[Any, Any]]]:
+        """By broker: the first of the longest times of at least three bins, 95 % of each of which it is busy."""
+        found = {}
+        for broker, bins in self.bins[point].items():
+            longest: list[dict[Any, Any]] = []
+            here: list[dict[Any, Any]] = []
+            for number in range(max(bins) + 1):
+                row = bins.get(number)
+                here = [*here, row] if row is not None and row["busy"] >= 0.95 * row["width"] else []
+                longest = max(longest, here, key=len)
+            if len(longest) >= 3:
+                found[broker] = longest
+        return found
+
+    def load(self, claim: Load, text: str) -> Iterable[str]:
+        full = self.full(claim.point)
+        if {stretch.broker for stretch in claim.overloaded} != {*full}:
+            yield f"overloaded are {sorted(full)}"
+        yield from (f"{stretch.name} is not named" for stretch in claim.overloaded if stretch.name not in text)
+        shares = [
+            min(row["busy"] / row["width"], 1.0) for bins in self.bins[claim.point].values() for row in bins.values()
+        ]
+        if not full and number_text(max(shares), "share") not in text:
+            yield f"the busiest is busy {max(shares)} of the time"
+        for doing in ("events are published", "control messages spread"):
+            first = next((stretch for stretch in claim.overloaded if stretch.doing == doing), None)
+            if first is None:
+                continue
+            rows = full.get(first.broker) or [{"start": 0, "width": 1, "queued": 0, "waited": 0, "messages": 1}]
+            ends = rows[0]["start"], rows[-1]["start"] + rows[-1]["width"]
+            queue = max(row["queued"] / row["width"] for row in rows)
+            wait = max(row["waited"] / row["messages"] for row in rows)
+            said = [f"{number_text(end, 'ms')}" for end in ends]
+            expected = [f"from {said[0]} to {said[1]} ms", f"{number_text(queue, 'messages')} messages wait"]
+            expected += [f"for {number_text(wait, 'ms')} ms", f"{first.name} is overloaded while {doing}"]
+            yield from (f"not {words}" for words in expected if words not in text)
+
+    def overloads(self, claim: Overloads, text: str) -> Iterable[str]:
+        full = {point for point in self.bins if self.full(point)}
+        if {*claim.points} != full or {*claim.among} != {*self.bins}:
+            yield f"overloaded in {len(full)} of {len(self.bins)}"
+        numbers = (
+            f"{len(full)} of {len(self.bins)} settings" if len(full) < len(self.bins) else f"the {len(full)} settings"
+        )
+        if numbers not in text:
+            yield f"not {numbers}"
 
 
 def verdict(both: list[tuple[float, float]]) -> str:

@@ -14,6 +14,7 @@ from analysis.report.summary import FILES, Summary, load
 from analysis.report.table import alike, answering, table, table_metrics
 from analysis.report.truth import about_truth, truth_card
 from coverlay import CoverlayError
+from tests.analysis.report.checker import complaints
 from tests.analysis.report.summaries import make, with_counts
 
 NAN = float("nan")
@@ -154,7 +155,7 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
 def test_events_that_nobody_judged_are_not_called_correct() -> None:
     summary = with_counts(make([({}, {})]), judged_share=0.0)
     assert truth_card(summary)["figure"] == "Not checked"
-    assert about_truth(summary) == "None of 100 deliveries was checked: run.sample_oracle chose no event."
+    assert str(about_truth(summary)) == "None of 100 deliveries was checked: run.sample_oracle chose no event."
 
 
 def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
@@ -174,17 +175,20 @@ def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
 
 
 def test_wrong_deliveries_come_with_a_warning() -> None:
-    summary = with_counts(make([({}, {})]))
-    assert about_truth(summary).startswith("All 100 deliveries were checked one by one: none is wrong")
-    wrong = with_counts(make([({}, {})]), missed=6)
-    assert about_truth(wrong) == "Do not trust this: of 100 deliveries, 6 were missing, doubled or wrong."
-    lost = with_counts(make([({}, {})]), missed_fault=2)
-    assert about_truth(lost).endswith(
-        "once subscriptions had spread and repairs were done, none was missed; 2 lost during faults."
-    )
-    empty = with_counts(make([({}, {})]), deliveries=0)
-    assert about_truth(empty) == "Nothing was delivered, and nobody who asked for an event went without it."
-    assert truth_card(empty)["figure"] == "No delivery"
+    def said(**counts: float) -> str:
+        summary = with_counts(make([({}, {})]), **counts)
+        sentence = about_truth(summary)
+        assert complaints(summary.runs, [sentence]) == []
+        assert complaints(summary.runs.assign(missed_fault=7, missed=5 * (counts.get("missed", 0) > 0)), [sentence])
+        return str(sentence)
+
+    assert said().startswith("All 100 deliveries were checked one by one: none is wrong")
+    assert said(missed=6) == "Do not trust this: of 100 deliveries, 6 were missing, doubled or wrong."
+    after = "once subscriptions had spread and repairs were done, none was missed; 2 lost during faults."
+    assert said(missed_fault=2).endswith(after)
+    assert said(judged_share=0.25).startswith("Of 100 deliveries those of 25 % of the events, a sample, were checked")
+    assert said(deliveries=0) == "Nothing was delivered, and nobody who asked for an event went without it."
+    assert truth_card(with_counts(make([({}, {})]), deliveries=0))["figure"] == "No delivery"
 
 
 def test_results_that_lack_a_table_are_not_analysed_yet(tmp_path: Path) -> None:
