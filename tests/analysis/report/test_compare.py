@@ -49,6 +49,15 @@ def test_what_changed_and_what_did_not() -> None:
     assert "entries is 31.0 in old, 21.0 in new" in found.first_difference["metrics"]
 
 
+def test_what_the_experiment_asks_about_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "experiment.toml").write_text('asks = ["event_messages"]')
+    one = replace(results(30.0), out=tmp_path)
+    assert compare_results({"one": one, "other": results(20.0)}).metrics == ("event_messages",)
+    assert compare_by(one, STRATEGY).metrics == ("event_messages",)
+    assert compare_results({"one": one, "other": results(20.0)}, ["entries"]).metrics == ("entries",)
+    assert "entries" in compare_results({"one": results(20.0), "other": one}).metrics, "the baseline's question"
+
+
 def test_equal_results_are_equal_and_their_clock_does_not_count() -> None:
     slow = results(30.0)
     slow = replace(slow, runs=slow.runs.assign(wall_seconds=9.0))
