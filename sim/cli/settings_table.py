@@ -1,7 +1,8 @@
 """The table of settings that a sweep ends with: it fits the terminal, and no number is ever shortened.
 
 A column per factor and as many of the metrics that answer as fit, at most MOST; what is the same in every setting is a
-line above it. The names of settings may be broken into lines, numbers may not.
+line above it. All metrics, if they are asked for, are as many tables as it takes. The names of settings may be broken
+into lines, numbers may not.
 """
 
 from __future__ import annotations
@@ -31,13 +32,12 @@ def print_settings(begun: Any, points: Sequence[str], wide: bool) -> None:
         say(same)
     shown = table(effects, every if wide else answers or metrics[:MOST], points)
     names = sum(column.metric is None for column in shown.columns)
-    columns = list(range(len(shown.columns)))
-    limit = None if wide else min(OUT.width if sys.stdout.isatty() else NARROW, NARROW)
-    if limit is not None:
-        columns = _fitting(shown, names, limit)
+    limit = OUT.width if sys.stdout.isatty() else sys.maxsize if wide else NARROW
+    blocks = _blocks(shown, names, limit if wide else min(limit, NARROW))
     if answers or wide or not same:  # else the line has said it all
-        _print(shown, names, columns, limit)
-    missing = len(every) - (len(columns) - names)
+        for columns in blocks if wide else blocks[:1]:
+            _print(shown, names, columns, limit)
+    missing = 0 if wide else len(every) - (len(blocks[0]) - names)
     if left := left_out(effects.summary, points):
         say(left)
     more = f"{missing} more columns with --wide. " if missing > 0 else ""
@@ -59,30 +59,40 @@ def _width(shown: Any, column: int) -> int:
     return max(map(len, lines))
 
 
-def _fitting(shown: Any, names: int, limit: int) -> list[int]:
+def _blocks(shown: Any, names: int, limit: int) -> list[list[int]]:
+    """The columns of one table after the other: those of names, and as many metrics as fit beside them."""
+    rest = list(range(names, len(shown.columns)))
+    blocks = [_fitting(shown, names, rest, limit)]
+    while rest := rest[len(blocks[-1]) - names :]:
+        blocks.append(_fitting(shown, names, rest, limit))
+    return blocks
+
+
+def _fitting(shown: Any, names: int, metrics: Sequence[int], limit: int) -> list[int]:
     """The columns of names, and the first metrics that fit beside them; at least one."""
     wanted = [_width(shown, column) for column in range(names)]
     least = sum(min(width, LEAST_NAME) + GAP for width in wanted)
     # Whole names if most of the metrics fit beside them, else broken ones.
     for room in (limit - sum(wanted) - GAP * names, limit - least):
         columns = list(range(names))
-        for column in range(names, len(shown.columns)):
+        for column in metrics:
             room -= _width(shown, column) + GAP
             if room < -GAP and len(columns) > names:
                 break
             columns.append(column)
-        if len(columns) == len(shown.columns):
+        if len(columns) == names + len(metrics):
             break
     return columns
 
 
-def _print(shown: Any, names: int, columns: Sequence[int], limit: int | None) -> None:
-    printed = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
-    numbers = sum(_width(shown, column) + GAP for column in columns[names:])
-    whole = sum(_width(shown, column) + GAP for column in range(names))
+def _print(shown: Any, names: int, columns: Sequence[int], limit: int) -> None:
     widths = {column: _width(shown, column) for column in columns}
-    if limit is not None and whole + numbers > limit:
+    numbers = sum(widths[column] + GAP for column in columns[names:])
+    if sum(widths[column] + GAP for column in range(names)) + numbers > limit:
         widths |= _shared({column: widths[column] for column in columns[:names]}, limit - numbers - GAP * names)
+    # With a width of its own rich does not make columns narrower to fit the terminal, which would cut numbers.
+    width = sum(widths.values()) + GAP * len(widths)
+    printed = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0), width=width)
     for column in columns:
         printed.add_column(
             "\n".join(_header(shown.headers[column])),

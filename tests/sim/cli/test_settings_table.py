@@ -42,3 +42,20 @@ def test_numbers_are_whole_and_what_is_the_same_everywhere_is_one_line(
     same = printed(capsys, ["a", "b"], [5.0, 5.0])
     assert same[0] == "The same in every setting: routing-table entries 5."
     assert same[1].startswith("In out"), "no table repeats it"
+
+
+def test_all_columns_are_as_many_tables_as_it_takes_with_every_number_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    values = {"entries": 1234567.0, "control_messages": 2345678.0, "event_messages": 3456789.0, "latency_p99": 51.2}
+    runs = {(point(overlay__file=name), 1): values for name in ("a name that may be broken", "another")}
+    effects = Effects(summary_of(runs))
+    begun = SimpleNamespace(effects=effects, answer=SimpleNamespace(metrics=tuple(values)))
+    for width in (30, 60, 200):
+        monkeypatch.setattr(settings_table, "OUT", Console(width=width))
+        print_settings(begun, effects.summary.order, wide=True)
+        table = capsys.readouterr().out.partition("In out")[0]
+        for number in ("1,234,567", "2,345,678", "3,456,789", "51.2"):
+            assert table.count(number) == 2, "a row each"
+        assert max(map(len, table.splitlines())) <= width
