@@ -53,7 +53,7 @@ def test_all_columns_are_as_many_tables_as_it_takes_with_every_number_whole(
     effects = Effects(summary_of(runs))
     begun = SimpleNamespace(effects=effects, answer=SimpleNamespace(metrics=tuple(values)))
     for width in (30, 60, 200):
-        monkeypatch.setattr(settings_table, "OUT", Console(width=width))
+        monkeypatch.setattr(settings_table, "OUT", Console(width=width, color_system=None))
         print_settings(begun, effects.summary.order, wide=True)
         table = capsys.readouterr().out.partition("In out")[0]
         for number in ("1,234,567", "2,345,678", "3,456,789", "51.2"):
