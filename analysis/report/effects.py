@@ -147,14 +147,24 @@ class Best:
 
     factor: Factor
     metric: str
-    levels: tuple[str, ...]  # more than one: equal, or not told apart
+    levels: tuple[str, ...]  # more than one: equal with every seed; none: it depends on the other factors
     among: tuple[str, ...]
-    chance: bool  # some of these levels are not equal, only not told apart
+    unsure: Mapping[str, tuple[float, float]]  # others that chance may have kept from it, and their means, as below
     without: tuple[str, ...]  # levels that have no such thing; see `lacks`
-    shared: bool  # in some combinations of the other factors with levels that are worse in others
+    shared: bool  # with levels that are equal in some combinations of the other factors, and not in all
     seeds: int  # that all have; the fewest over the combinations of the other factors
     low: float  # means of the best level over seeds, the smallest and the largest over the other factors
     high: float
+
+
+@dataclass(frozen=True)
+class _First:
+    """The same with one combination of the other factors."""
+
+    levels: tuple[str, ...]
+    unsure: tuple[str, ...]
+    means: Mapping[str, float]  # of all levels
+    seeds: int
 
 
 class Effects:
@@ -221,25 +231,27 @@ class Effects:
     # ── the best ───────────────────────────────────────────────────────────────────────────────────────────
 
     def best(self, factor: Factor, metric: str, among: Sequence[str] = ()) -> Best | None:
-        """The levels that no other beats in any combination of the other factors: none if it depends on these.
+        """The levels with the least in every combination of the other factors: none if it depends on these.
 
         None if it is unknown: a level that was not run in some combination may be the best or not.
         """
         among = tuple(among or factor.levels)
         without = tuple(level for level in among if self._lacks(factor, level, metric))
         at_rests = [self._known_at(factor, metric, among, rest) for rest in self.rests(factor)]
-        found = [self._best_of(factor, metric, mine) for mine in at_rests if mine]
+        found = [self._first(metric, mine) for mine in at_rests if mine]
         known = [one for one in found if one is not None]
-        if len(known) < len(found) or len({one.among for one in known}) != 1:
+        if len(known) < len(found) or len({tuple(one.means) for one in known}) != 1:
             return None
-        somewhere = {level for one in known for level in one.levels}
-        beaten = {level for one in known for level in one.among if level not in one.levels}
-        always = tuple(level for level in among if level in somewhere - beaten)
-        low, high = min(one.low for one in known), max(one.high for one in known)
-        chance = len(always) > 1 and any(one.chance for one in known)
+        here = tuple(known[0].means)
+        best = tuple(level for level in here if all(level in one.levels for one in known))
+        beside = (level for level in here if level not in best)
+        near = [level for level in beside if all(level in (*one.levels, *one.unsure) for one in known)]
+        spans = {level: [one.means[level] for one in known] for level in (*best[:1], *near)}
+        ends = {level: (min(means), max(means)) for level, means in spans.items()}
+        low, high = ends.pop(best[0]) if best else (math.nan, math.nan)
+        shared = any(level not in best for one in known for level in one.levels)
         seeds = min(one.seeds for one in known)
-        shared = bool(somewhere & beaten)
-        return Best(factor, metric, always, known[0].among, chance, without, shared, seeds, low, high)
+        return Best(factor, metric, best, here, ends, without, shared, seeds, low, high)
 
     def has(self, factor: Factor, level: str, metric: str) -> bool:
         """Whether the metric is known at a level."""
@@ -255,18 +267,18 @@ class Effects:
         mine = {level: values[places[level, rest]] for level in among if (level, rest) in places}
         return {level: of for level, of in mine.items() if not np.isnan(of).all()}
 
-    def _best_of(self, factor: Factor, metric: str, mine: Mapping[str, Floats]) -> Best | None:
+    def _first(self, metric: str, mine: Mapping[str, Floats]) -> _First | None:
         common = ~np.isnan(np.array([*mine.values()])).any(axis=0)
         if len(mine) < 2 or not common.any():
             return None
         mine = {level: of[common] for level, of in mine.items()}  # seeds differ more than settings
+        means = {level: float(of.mean()) for level, of in mine.items()}
         sign = -1.0 if metric in MORE_IS_BETTER else 1.0
-        first = min(mine, key=lambda level: sign * float(mine[level].mean()))
-        against = {level: Paired.of("", mine[first], mine[level]) for level in mine}
-        alike = [level for level, pair in against.items() if pair is None or pair.verdict in (EQUAL, CHANCE)]
-        chance = any(pair is None or pair.verdict == CHANCE for pair in (against[level] for level in alike))
-        mean = float(mine[first].mean())
-        return Best(factor, metric, tuple(alike), tuple(mine), chance, (), False, int(common.sum()), mean, mean)
+        first = min(means, key=lambda level: sign * means[level])
+        pairs = {level: Paired.of("", mine[first], of) for level, of in mine.items()}
+        verdicts = {level: pair.verdict for level, pair in pairs.items() if pair is not None}
+        equal, unsure = (tuple(level for level in mine if verdicts[level] == what) for what in (EQUAL, CHANCE))
+        return _First(equal, unsure, means, int(common.sum()))
 
 
 def baselines(points: Sequence[str], factors: Sequence[Factor]) -> list[tuple[str, str, str]]:

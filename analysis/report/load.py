@@ -61,19 +61,20 @@ class Load:
     @property
     def sentence(self) -> str:
         """By what was going on: the broker that is busiest at its worst, and all others."""
-        by_doing: dict[str, list[Stretch]] = {}
-        for stretch in self.overloaded:
-            by_doing.setdefault(stretch.doing, []).append(stretch)
-        if not by_doing:
+        if not self.overloaded:
             busy = number_text(self.busy, "share")
             return f"no broker is overloaded; the busiest is {self.busiest}: busy {busy} of the time at its worst."
-        return " ".join(_without_time(stretches) for stretches in by_doing.values())
+        return " ".join(_without_time(self.while_(doing)) for doing in _doings([self]))
+
+    def while_(self, doing: str) -> list[Stretch]:
+        return [stretch for stretch in self.overloaded if stretch.doing == doing]
 
 
 @dataclass(frozen=True)
 class Overloads:
-    """In which settings whose load was traced a broker is overloaded."""
+    """In which settings whose load was traced a broker is overloaded while something goes on."""
 
+    doing: str
     points: tuple[str, ...]
     among: tuple[str, ...]
 
@@ -121,8 +122,16 @@ def in_words(found: Sequence[Load], effects: Effects) -> list[Sentence]:
     traced = tuple(dict.fromkeys(effects.summary.point_of[run] for run in sorted(runs)))
     if len(traced) == 1:
         return [Sentence(load.sentence, (load,)) for load in full]
-    claim = Overloads(tuple(load.point for load in full), traced)
-    return [Sentence(f"A broker is overloaded {_where(claim, effects)}.", (claim,))] if full else []
+    claims = [
+        Overloads(doing, tuple(load.point for load in full if load.while_(doing)), traced) for doing in _doings(full)
+    ]
+    return [
+        Sentence(f"While {claim.doing}, a broker is overloaded {_where(claim, effects)}.", (claim,)) for claim in claims
+    ]
+
+
+def _doings(some: Sequence[Load]) -> list[str]:
+    return list(dict.fromkeys(stretch.doing for load in some for stretch in load.overloaded))
 
 
 def _where(claim: Overloads, effects: Effects) -> str:

@@ -73,12 +73,22 @@ class Summary:
 
     def _of_record(self, row: Mapping[Any, Any]) -> dict[str, Any]:
         """The labels of a point by a run's record. Where a cap ended searches, no ε says what they may miss."""
-        found, ended = {name: row[name] for name in (*LABELS, *FACTS)}, ""
-        if found["epsilon"] > 0 and self.mean(row["point"], "capped") > 0:
-            cap, share = found["cap"], number_text(self.mean(row["point"], "volume"), "share")
-            ended = f"cap{f' of {int(cap):,}' if known(cap) and cap > 0 else ''}, {share} searched"
-            found["epsilon"] = math.nan
-        return {**found, "ended": ended}
+        found = {name: row[name] for name in (*LABELS, *FACTS)}
+        wanted = known(found["epsilon"]) or "covering.epsilon" in json.loads(row["point"])
+        ended = wanted and self.mean(row["point"], "capped") > 0
+        cap = self._cap([row["point"]], found["cap"]) if ended else ""
+        return {**found, "ended": cap, "epsilon": math.nan if ended else found["epsilon"]}
+
+    def _cap(self, points: Sequence[str], cap: float) -> str:
+        """cap of 64, 20.8 % to 22.3 % searched."""
+        shares = self.means("volume", points).values()
+        ends = dict.fromkeys(number_text(end, "share") for end in (min(shares), max(shares))) if shares else ["?"]
+        return f"cap{f' of {int(cap):,}' if known(cap) and cap > 0 else ''}, {' to '.join(ends)} searched"
+
+    def labels_of(self, points: Sequence[str]) -> dict[str, Any]:
+        """The labels that several points share; if a cap ended searches at one of them, how much all have seen."""
+        labels = next((of for of in map(self.labels, points) if of["ended"]), self.labels(points[0]))
+        return {**labels, "ended": self._cap(points, labels["cap"])} if labels["ended"] else labels
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -97,8 +107,8 @@ class Summary:
     def labels(self, point: str) -> dict[str, Any]:
         """LABELS of a point, and the FACTS that its strategy and its covering method declare.
 
-        `ended` says which cap ended some of its searches although an ε was asked for, and how much of the region an
-        average search has seen; its ε is NaN then.
+        `ended` says which cap ended some of its searches, and how much of the region an average search has seen; its ε
+        is NaN then.
         """
         return self._labels[point]
 
@@ -183,12 +193,6 @@ def approximation(labels: Mapping[str, Any]) -> str:
     return f"ε = {epsilon_text(labels)}" if labels["epsilon"] > 0 else str(labels["ended"])
 
 
-def other_keys(summary: Summary, point: str) -> list[str]:
-    """The point's swept keys beside strategy and ε, as `key=value`."""
-    values = json.loads(point)
-    return [f"{key}={value_text(values[key])}" for key in summary.other_swept if key in values]
-
-
 def search_name(summary: Summary, point: str) -> str:
     """How a point searches for covers, in a few words: zorder at ε = 0.1 of the volume; budget 32; exact (auto)."""
     labels, values = summary.labels(point), json.loads(point)
@@ -270,7 +274,7 @@ def _sort_key(point: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any,
     # From no tables to the smallest ones: flooding, simple, others without a search, covering, merging, hierarchies.
     kind = [not is_flooding(labels), not is_simple(labels), is_covering(labels), labels["sends_to"] == "root"]
     order = [*kind, bool(labels["merges"]), str(labels["strategy"])]
-    return (family_keys, order, routing_keys, _ordered(labels["epsilon"]))
+    return (family_keys, order, routing_keys, _ordered(point.get("covering.epsilon", labels["epsilon"])))
 
 
 def _ordered(value: Any) -> tuple[int, float, str]:

@@ -25,6 +25,7 @@ _LOST = {
 class Judged:
     """What the oracle counted in all runs together: sentence and card are made from it."""
 
+    runs: int
     deliveries: int
     share: float  # of the events, those that the oracle judged
     wrong: Mapping[str, int]  # counts that must be 0 and are not
@@ -35,12 +36,16 @@ class Judged:
         counts = {name: int(summary.runs[name].sum()) for name in ("deliveries", "events", *MUST_BE_ZERO, *LOSSES)}
         unjudged = float(((1.0 - summary.runs["judged_share"]) * summary.runs["events"]).sum())
         wrong, lost = ({name: counts[name] for name in names if counts[name]} for names in (MUST_BE_ZERO, LOSSES))
-        return cls(counts["deliveries"], 1.0 - unjudged / max(counts["events"], 1), wrong, lost)
+        return cls(len(summary.runs), counts["deliveries"], 1.0 - unjudged / max(counts["events"], 1), wrong, lost)
 
     @property
     def sample(self) -> str:
         """Empty if all events were judged."""
         return "" if self.share == 1.0 else f"those of {100 * self.share:.3g} % of the events"
+
+    @property
+    def made(self) -> str:
+        return f"{self.deliveries:,} deliveries{f' of {self.runs:,} runs' if self.runs > 1 else ''}"
 
     @property
     def losses(self) -> str:
@@ -60,7 +65,7 @@ def about_truth(summary: Summary) -> Sentence:
 
 
 def _in_words(found: Judged) -> str:
-    made = f"{found.deliveries:,} deliveries"
+    made = found.made
     if found.wrong:
         return f"Do not trust this: of {made}, {sum(found.wrong.values()):,} were missing, doubled or wrong."
     if found.share == 0.0:
@@ -81,7 +86,7 @@ def truth_card(summary: Summary) -> dict[str, str]:
     if found.share == 0.0:
         return _card("Not checked", "run.sample_oracle chose no event for the oracle", "warn")
     which = f", {found.sample} (run.sample_oracle)," if found.sample else ""
-    checked = f"{found.deliveries:,} deliveries{which} checked against the oracle: "
+    checked = f"{found.made}{which} checked against the oracle: "
     if found.wrong:
         titles = ", ".join(CATALOGUE[name].title for name in found.wrong)
         return _card(f"{sum(found.wrong.values()):,} wrong", checked + titles, "bad")

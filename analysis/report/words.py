@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,13 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """How many combinations of the factors were not run."""
+
+    count: int
+
+
+@dataclass(frozen=True)
 class Sentence:
     text: str
     of: tuple[Any, ...] = ()  # effects, bests, spans; of a study its verdicts
@@ -66,7 +74,22 @@ def sentences(effects: Effects, metrics: Sequence[str]) -> list[Sentence]:
             found.append(_whatever(effects, factor, still))
         if not factor.numbers and len(factor.levels) > 2:
             found += _best(effects, factor, metrics)
-    return [sentence for sentence in found if sentence.text]
+    return [sentence for sentence in [*found, _missing(effects)] if sentence.text]
+
+
+def _missing(effects: Effects) -> Sentence:
+    """Combinations of the factors that were not run: what is said of a factor is said without them."""
+    run = {tuple(factor.of[point] for factor in effects.factors) for point in effects.summary.order}
+    every = product(*(factor.levels for factor in effects.factors))
+    lacking = tuple(levels for levels in every if levels not in run)
+    if not lacking:
+        return Sentence("")
+    names = [
+        ", ".join(factor.names[level] for factor, level in zip(effects.factors, levels, strict=True))
+        for levels in lacking[:MOST_NAMES]
+    ]
+    more = f"; and {len(lacking) - len(names)} others" if len(lacking) > len(names) else ""
+    return Sentence(f"Not run: {'; '.join(names)}{more}.", (Missing(len(lacking)),))
 
 
 def comparisons(factor: Factor) -> list[tuple[str, str]]:
@@ -125,18 +148,32 @@ def _from_to(effects: Effects, factor: Factor, metrics: Sequence[str]) -> Senten
 
 
 def _sentence(effects: Effects, start: str, factor: Factor, base: str, level: str, metrics: Sequence[str]) -> Sentence:
-    """The metrics that differ, then those that may by chance, then the ties."""
+    """The metrics that differ, then those that may by chance, then those alike in print, then the ties."""
     known = [effect for metric in metrics if (effect := effects.compare(factor, base, level, metric)) is not None]
-    told = [e for e in known if e.verdict not in (CHANCE, EQUAL) or _between(effects, e)]
-    chance = [e for e in known if e.verdict == CHANCE and e not in told]
-    equal = [title(e.metric) for e in known if e.verdict == EQUAL and e not in told]
-    words = [f"{start}: {_listed(effects, told)}"] if told else []
-    if chance:
-        words.append(f"not beyond chance: {_listed(effects, chance)}")
-    if equal:
-        words.append(f"{'equal' if words else 'equal with every seed'}: {', '.join(equal)}")
-    text = "; ".join(words) if told else f"{start}, {'; '.join(words)}"
+    told: dict[str, list[Effect]] = {"": [], "not beyond chance": [], "alike in all digits shown": [], "equal": []}
+    for effect in known:
+        between = bool(_between(effects, effect))
+        if effect.verdict == EQUAL and not between:
+            kind = "equal"
+        elif _alike_in_print(effect) and not between:
+            kind = "alike in all digits shown"
+        else:
+            kind = "not beyond chance" if effect.verdict == CHANCE and not between else ""
+        told[kind].append(effect)
+    first = told.pop("")
+    words = [f"{start}: {_listed(effects, first)}"] if first else []
+    for kind, some in told.items():
+        if some:
+            titles = ", ".join(title(effect.metric) for effect in some)
+            said = _listed(effects, some) if kind == "not beyond chance" else titles
+            every = " with every seed" if kind == "equal" and not words else ""
+            words.append(f"{kind}{every}: {said}")
+    text = "; ".join(words) if first else f"{start}, {'; '.join(words)}"
     return Sentence(f"{text}." if words else "", tuple(known))
+
+
+def _alike_in_print(effect: Effect) -> bool:
+    return all(with_unit(part.base, effect.metric) == with_unit(part.value, effect.metric) for part in effect.parts)
 
 
 def _listed(effects: Effects, some: Sequence[Effect]) -> str:
@@ -169,14 +206,15 @@ def in_words(effects: Effects, effect: Effect) -> str:
         part = effect.parts[0]
         change = change_text(part, metric)
         base, value = with_unit(part.base, metric), with_unit(part.value, metric)
-        stays = base == value and change in ("", _NOTHING)
-        moves = f"stays {base}" if stays else f"{base} → {value}{f' ({change})' if change else ''}"
-        return f"{moves}{_between(effects, effect)}"
+        moves = f"stays {base}" if base == value else f"{base} → {value}{f' ({change})' if change else ''}"
+        only = f" with {effects.rest_in_words(part.rest, effect.factor)}" if len(effects.factors) > 1 else ""
+        return f"{moves}{only}{_between(effects, effect)}"
     parts = effect.ordered()
     texts = _short_changes(parts, metric)
     if len(set(texts)) == 1:
         others = and_all([other.title for other in effects.factors if other is not effect.factor])
-        return f"{texts[0]} whatever the {others}{_between(effects, effect)}"
+        whatever = f"{texts[0]}{_widest(parts, parts, metric)} whatever the {others}"
+        return f"{whatever}{_surely(effect)}{_between(effects, effect)}"
     ends = dict.fromkeys(_where(effects, effect, texts, end) for end in (0, -1))
     return f"{' to '.join(ends)}{_surely(effect)}{_between(effects, effect)}"
 
@@ -188,47 +226,74 @@ def _surely(effect: Effect) -> str:
 
 
 def _where(effects: Effects, effect: Effect, texts: Sequence[str], end: int) -> str:
-    """A change, and for which combination of the other factors if it is one only."""
-    if texts.count(texts[end]) > 1:
-        return texts[end]
-    return f"{texts[end]} ({effects.rest_in_words(effect.ordered()[end].rest, effect.factor)})"
+    """A change with its interval, and for which combination of the other factors if it is one only."""
+    parts = effect.ordered()
+    same = [part for part, text in zip(parts, texts, strict=True) if text == texts[end]]
+    words = f"{texts[end]}{_widest(same, parts, effect.metric)}"
+    return words if len(same) > 1 else f"{words} ({effects.rest_in_words(same[0].rest, effect.factor)})"
 
 
 def change_text(part: Paired, metric: str) -> str:
-    """−69.2 % ± 10.8; +3.1 points ± 0.4; 5.3 times; empty from 0."""
-    half = part.half if part.half > 0 else 0.0
-    if CATALOGUE[metric].unit == "share":
-        return f"{_signed(100 * part.difference)} points" + (f" ± {100 * half:.1f}" if half else "")
-    if not part.base:
-        return ""
-    if part.base > 0 and part.value / part.base >= TIMES:
-        return _times(part)
-    return f"{_signed(100 * part.change)} %" + (f" ± {100 * half / abs(part.base):.1f}" if half else "")
+    """−69.2 % ± 10.8; +3.1 points ± 0.4; 5.3 times ± 0.2; empty from 0."""
+    unit = _unit([part], metric)
+    return f"{_size(part, unit)}{_half_text(part, unit)}"
 
 
 def _short_changes(parts: Sequence[Paired], metric: str) -> list[str]:
-    """Alike: all as times if one is and all are increases."""
-    texts = [_short_change(part, metric) for part in parts]
-    if any(text.endswith(_TIMES) for text in texts) and all(0 < part.base < part.value for part in parts):
-        return [_times(part) for part in parts]
-    return texts
+    """The changes alone, in the same unit; both values from 0."""
+    unit = _unit(parts, metric)
+    values = ((with_unit(part.base, metric), with_unit(part.value, metric)) for part in parts)
+    return [
+        "unchanged" if part.verdict == EQUAL else _size(part, unit) or f"{base} → {value}"
+        for part, (base, value) in zip(parts, values, strict=True)
+    ]
 
 
-def _times(part: Paired) -> str:
-    """1.00 times, 11.5 times, 1,234 times."""
+def _widest(some: Sequence[Paired], parts: Sequence[Paired], metric: str) -> str:
+    """The interval of those that change by as much; if they differ in it, the widest: ± at most 21.2."""
+    unit = _unit(parts, metric)
+    widths = sorted((_half(part, unit), _half_text(part, unit)) for part in some if _half_text(part, unit))
+    if not widths:
+        return ""
+    text = widths[-1][1]
+    return text if {text for _, text in widths} == {text} else text.replace("± ", "± at most ")
+
+
+_POINTS, _PERCENT, _TIMES = "points", "%", "times"
+
+
+def _unit(parts: Sequence[Paired], metric: str) -> str:
+    """In what changes are told: shares in points, all increases as times if one is large."""
+    if CATALOGUE[metric].unit == "share":
+        return _POINTS
+    known = [part for part in parts if part.base and part.verdict != EQUAL]
+    large = any(part.base > 0 and part.value / part.base >= TIMES for part in known)
+    return _TIMES if large and all(0 < part.base < part.value for part in parts) else _PERCENT
+
+
+def _size(part: Paired, unit: str) -> str:
+    """−69.2 %; +3.1 points; 1.00 times, 11.5 times, 1,234 times; empty from 0."""
+    if unit == _POINTS:
+        return f"{_signed(100 * part.difference)} points"
+    if not part.base:
+        return ""
+    if unit == _PERCENT:
+        return f"{_signed(100 * part.change)} %"
     ratio = part.value / part.base
-    return f"{number_text(ratio, '') if ratio >= 100 else f'{ratio:#.3g}'}{_TIMES}"
+    return f"{number_text(ratio, '') if ratio >= 100 else f'{ratio:#.3g}'} times"
 
 
-_NOTHING, _TIMES = "0.0 % ± 0.0", " times"
+def _half(part: Paired, unit: str) -> float:
+    """Half of the 95 % interval, in the same unit."""
+    return part.half * {_POINTS: 100, _PERCENT: 100, _TIMES: 1}[unit] / (1.0 if unit == _POINTS else abs(part.base))
 
 
-def _short_change(part: Paired, metric: str) -> str:
-    """The change alone; both values where there is none."""
-    if part.verdict == EQUAL:
-        return "unchanged"
-    text = change_text(part, metric).partition(" ± ")[0]
-    return text or f"{with_unit(part.base, metric)} → {with_unit(part.value, metric)}"
+def _half_text(part: Paired, unit: str) -> str:
+    """Empty for one seed, a tie, or from 0."""
+    if not part.half > 0 or part.verdict == EQUAL or (unit != _POINTS and not part.base):
+        return ""
+    half = _half(part, unit)
+    return f" ± {number_text(half, '')}" if unit == _TIMES else f" ± {half:.1f}"
 
 
 def _signed(number: float) -> str:
@@ -271,7 +336,7 @@ def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sent
         best = effects.best(factor, metric)
         if best is not None and not best.levels:
             others = and_all([other.title for other in effects.factors if other is not factor])
-            found.append(Sentence(f"{_superlative(metric)}: which {factor.title} has it depends on {others}.", (best,)))
+            found.append(Sentence(f"{_superlative(metric)}: no {factor.title} has it whatever the {others}.", (best,)))
         if best is None or not _tells(best):
             continue
         chain, first = [best], not any("; of these" in str(sentence) for sentence in found)
@@ -285,24 +350,31 @@ def _best(effects: Effects, factor: Factor, metrics: Sequence[str]) -> list[Sent
 
 
 def _tells(best: Best) -> bool:
-    """Whether somebody has the first place, few share it, and somebody does not."""
+    """Whether somebody has the first place, few share it, and somebody surely does not."""
+    worse = len(best.among) - len(best.levels) - len(best.unsure)
     others = len(best.among) - len(best.levels)
-    return others > 0 and (0 < len(best.levels) <= MOST_NAMES or others <= MOST_OTHERS)
+    return worse > 0 and (0 < len(best.levels) <= MOST_NAMES or others <= MOST_OTHERS)
 
 
 def best_in_words(best: Best) -> str:
-    """Fewest routing-table entries: exact covering, mode active = exact covering, mode prune (3,416)."""
-    sign = " ≈ " if best.chance else " = "
-    who = sign.join(best.factor.names[level] for level in best.levels)
+    """Fewest control messages: auto = prune (7,137; none with flooding), not told apart from budget 32 (7,187)."""
+    numbers = range_text(best.low, best.high, best.metric)
+    one_seed = ", by one seed" if best.seeds == 1 else ""
+    without = and_all([best.factor.names[level] for level in best.without])
+    none = f"; none with {without}" if without else ""
+    near = [f"{best.factor.names[level]} ({range_text(*ends, best.metric)})" for level, ends in best.unsure.items()]
+    more = f"{len(near)} others" if len(near) > MOST_NAMES else and_all(near)
+    unsure = f", not told apart by these seeds from {more}" if near else ""
+    shared = ", in some settings equal to others" if best.shared else ""
+    return f"{_who_is_best(best)} ({numbers}{one_seed}{shared}{none}){unsure}"
+
+
+def _who_is_best(best: Best) -> str:
+    who = " = ".join(best.factor.names[level] for level in best.levels)
     if len(best.levels) > MOST_NAMES:
         others = [best.factor.names[level] for level in best.among if level not in best.levels]
         who = f"all but {and_all(others)}"
-    numbers = range_text(best.low, best.high, best.metric)
-    alike = ", not told apart by these seeds" if best.chance else ", by one seed" if best.seeds == 1 else ""
-    shared = ", in some settings not told apart from others" if best.shared else ""
-    without = and_all([best.factor.names[level] for level in best.without])
-    none = f"; none with {without}" if without else ""
-    return f"{_superlative(best.metric)}: {who} ({numbers}{alike}{shared}{none})"
+    return f"{_superlative(best.metric)}: {who}"
 
 
 def _superlative(metric: str) -> str:
@@ -335,9 +407,7 @@ def _is_still(effects: Effects, factor: Factor, metric: str) -> bool:
     """Whether no comparison shows a difference: equal, or perhaps chance and alike in all digits that are shown."""
     parts = [part for effect in _along(effects, factor, metric) for part in effect.parts]
     return bool(parts) and all(
-        part.verdict == EQUAL
-        or (part.verdict == CHANCE and with_unit(part.base, metric) == with_unit(part.value, metric))
-        for part in parts
+        part.verdict == EQUAL or with_unit(part.base, metric) == with_unit(part.value, metric) for part in parts
     )
 
 
@@ -358,7 +428,7 @@ def _whatever(effects: Effects, factor: Factor, metrics: Sequence[str]) -> Sente
 
 
 def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    return text if text.startswith("ε") else f"{text[:1].upper()}{text[1:]}"
 
 
 def _lower(text: str) -> str:
@@ -382,8 +452,8 @@ def cards(effects: Effects, metrics: Sequence[str], most: int = 3) -> list[dict[
     best = next((b for b in bests if b is not None and _tells(b)), None)
     if best is not None and best.low == best.high:
         figure = with_unit(best.low, best.metric)
-        text = best_in_words(best).rpartition(" (")[0]
-        found.append({"figure": figure, "text": _lower(text), "tone": "", "of": best})
+        unsure = ", not told apart from others" if best.unsure else ""
+        found.append({"figure": figure, "text": f"{_lower(_who_is_best(best))}{unsure}", "tone": "", "of": best})
     return found[:most]
 
 

@@ -14,7 +14,7 @@ from analysis.report.effects import Best, Effect
 from analysis.report.load import Load, Overloads
 from analysis.report.numbers import number_text
 from analysis.report.truth import Judged
-from analysis.report.words import Sentence, Span, title, with_unit
+from analysis.report.words import Missing, Sentence, Span, title, with_unit
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
@@ -36,7 +36,7 @@ def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence], times: pd.Data
     table, busy = Runs(runs), Times(runs, times)
     checks: dict[type, Callable[[Any, str], Iterable[str]]] = {
         Effect: table.effect, Best: table.best, Span: table.span, Judged: table.judged,
-        Load: busy.load, Overloads: busy.overloads,
+        Missing: table.missing, Load: busy.load, Overloads: busy.overloads,
     }  # fmt: skip
     found = []
     for sentence in sentences:
@@ -82,9 +82,16 @@ class Runs:
         if len(pairs) != len(claim.parts):
             yield f"{len(pairs)} combinations, not {len(claim.parts)}"
         verdicts = {verdict(both) for both in pairs}
+        sure = sum(verdict(both) == "differs" for both in pairs)
         if text.startswith("Whatever the "):
             yield from self.still(pairs, verdicts, claim, text)
             return
+        alike = text.partition("alike in all digits shown: ")[2].partition("; equal")[0]
+        if title(claim.metric) in alike.removesuffix(".").split(", "):
+            if not all(len({with_unit(mean, claim.metric) for mean in means(both)}) == 1 for both in pairs):
+                yield f"{claim.metric} is not alike"
+            return
+        text = text.partition("; alike in all")[0]
         first = "" if ", not beyond chance: " in text else text.partition("; ")[0]
         may_be_chance = text.partition("not beyond chance: ")[2].partition("; equal")[0]
         if "differs" in verdicts or "one seed" in verdicts:
@@ -96,6 +103,8 @@ class Runs:
         expected = clauses(pairs, claim.metric)
         if not any(clause in where for clause in expected):
             yield f"{claim.metric} should be {' or '.join(expected)}"
+        if 0 < sure < len(pairs) and f"beyond chance in {sure} of {len(pairs)}" not in where:
+            yield f"{claim.metric} is beyond chance in {sure} of {len(pairs)} only"
 
     def still(
         self, pairs: list[list[tuple[float, float]]], verdicts: set[str], claim: Effect, text: str
@@ -103,7 +112,7 @@ class Runs:
         """Equal, or alike in what is written and perhaps chance."""
         equal = text.partition("alike in all digits shown: ")[0]
         shown = all(len({with_unit(mean, claim.metric) for mean in means(both)}) == 1 for both in pairs)
-        if verdicts == {"equal"} if title(claim.metric) in equal else verdicts <= {"equal", "chance"} and shown:
+        if verdicts == {"equal"} if title(claim.metric) in equal else shown:
             return
         yield f"{claim.metric} is not the same whatever the {claim.factor.title}"
 
@@ -125,6 +134,8 @@ class Runs:
         judged = sum(row["events"] * row["judged_share"] for row in self.rows)
         lost = [] if wrong or not judged else [total(column) for column in LOSSES]
         counts = [total("deliveries"), wrong, *lost]
+        if len(self.rows) > 1 and total("deliveries") and f" of {len(self.rows):,} runs" not in text:
+            yield f"{len(self.rows)} runs"
         yield from (f"{count} is not said" for count in counts if count and f"{count:,}" not in text)
         if bool(wrong) != text.startswith("Do not trust this"):
             yield f"{wrong} are wrong"
@@ -132,13 +143,14 @@ class Runs:
             yield f"{judged} of {events} events were judged"
 
     def best(self, claim: Best, text: str) -> Iterable[str]:
-        """Whoever is named has the least or is not told apart from it, whatever the other keys; all others have more
-        for sure with some."""
+        """Whoever is named has the least with all other keys, equal with every seed; whoever is not told apart from it
+        is so with all of them."""
         sign = -1.0 if claim.metric in MORE else 1.0
         by_level = {level: self.at(level, claim.factor.keys) for level in claim.among}
-        first_somewhere: set[str] = set()
-        beaten: set[str] = set()
+        first, near = {*claim.among}, {*claim.among}
+        somewhere: set[str] = set()
         seeds_seen: set[int] = set()
+        spans: dict[str, list[float]] = {level: [] for level in claim.among}
         for rest in {rest for at in by_level.values() for rest in at}:
             values = {level: self.values(at[rest], claim.metric) for level, at in by_level.items() if rest in at}
             values = {level: of for level, of in values.items() if of}
@@ -146,21 +158,27 @@ class Runs:
             if len(values) < 2 or not seeds:
                 continue
             seeds_seen.add(len(seeds))
-            means = {level: sign * fmean(of[seed] for seed in seeds) for level, of in values.items()}
-            first = min(means, key=lambda level: means[level])
+            means = {level: fmean(of[seed] for seed in seeds) for level, of in values.items()}
+            best = min(means, key=lambda level: sign * means[level])
             for level, of in values.items():
-                alike = verdict([(values[first][seed], of[seed]) for seed in seeds]) in ("equal", "chance")
-                (first_somewhere if alike or level == first else beaten).add(level)
-        if {*claim.levels} != first_somewhere - beaten:
-            yield f"not {claim.levels} but {first_somewhere - beaten} have the first place in {claim.metric}"
-        unsaid = claim.levels and claim.shared and "apart from others" not in text
-        if unsaid or claim.shared != bool(first_somewhere & beaten):
-            yield "others share the first place in some settings, or none does"
-        for level in [*claim.among] if len(claim.levels) > 4 else claim.levels:
-            if len(claim.levels) > 4 and level in claim.levels:
-                continue
-            if claim.factor.names[level] not in text:
-                yield f"{level} is not named"
+                spans[level].append(means[level])
+                what = verdict([(values[best][seed], of[seed]) for seed in seeds])
+                (first if what != "equal" else set()).discard(level)
+                somewhere |= {level} if what == "equal" else set()
+                (near if what not in ("equal", "chance") else set()).discard(level)
+        if {*claim.levels} != first:
+            yield f"not {claim.levels} but {first} have the first place in {claim.metric}"
+        if {*claim.unsure} != near - first:
+            yield f"not {[*claim.unsure]} but {near - first} are not told apart from it"
+        if claim.levels and bool(somewhere - first) != ("in some settings equal to others" in text):
+            yield f"{somewhere - first} are equal in some settings"
+        said = [*claim.levels] if len(claim.levels) <= 4 else [level for level in claim.among if level not in first]
+        said += [*claim.unsure] if claim.levels and len(claim.unsure) <= 4 else []
+        yield from (f"{level} is not named" for level in said if claim.factor.names[level] not in text)
+        for level in [*claim.levels[:1], *(claim.unsure if claim.levels and len(claim.unsure) <= 4 else ())]:
+            ends = dict.fromkeys(with_unit(end, claim.metric) for end in (min(spans[level]), max(spans[level])))
+            if f"({' to '.join(ends)}" not in text:
+                yield f"{level} has {' to '.join(ends)}"
         lacking = {
             level for level, at in by_level.items() if not any(self.values(p, claim.metric) for p in at.values())
         }
@@ -168,6 +186,11 @@ class Runs:
             yield f"nobody says that {lacking} has no {claim.metric}"
         if claim.levels and seeds_seen == {1} and "by one seed" not in text:
             yield "one seed makes nobody the best"
+
+    def missing(self, claim: Missing, text: str) -> Iterable[str]:
+        """Of keys that vary independently, as many combinations as were not run."""
+        if not text.startswith("Not run: ") or not claim.count:
+            yield "nothing is missing"
 
 
 class Times:
@@ -218,7 +241,13 @@ class Times:
             yield from (f"not {words}" for words in expected if words not in text)
 
     def overloads(self, claim: Overloads, text: str) -> Iterable[str]:
-        full = {point for point in self.bins if self.full(point)}
+        events = claim.doing == "events are published"
+        full = {
+            point
+            for point in self.bins
+            for rows in self.full(point).values()
+            if events == (2 * sum(row["events"] for row in rows) >= sum(row["messages"] for row in rows))
+        }
         if {*claim.points} != full or {*claim.among} != {*self.bins}:
             yield f"overloaded in {len(full)} of {len(self.bins)}"
         numbers = (

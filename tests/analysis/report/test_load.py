@@ -84,7 +84,7 @@ def test_whoever_is_overloaded_is_shown_though_its_setting_was_not_chosen() -> N
     shown, effects = swept([{0: [10.0, 1.0, 10.0, 1.0, 10.0]}, FULL, IDLE], points)
     assert [[stretch.name for stretch in load.overloaded] for load in shown] == [["broker 0"]]
     (said,) = in_words(shown, effects)
-    assert str(said) == "A broker is overloaded in 1 of 3 settings: brokers 4."
+    assert str(said) == "While events are published, a broker is overloaded in 1 of 3 settings: brokers 4."
     assert wrong([said], effects) == []
     assert in_words([], effects) == []
 
@@ -104,7 +104,7 @@ def test_where_brokers_are_overloaded_is_told_level_by_level(full: str, expected
     busy = [FULL if f"{point['overlay.brokers']}{point['overlay.kind']}" in full else IDLE for point in points]
     shown, effects = swept(busy, points)
     (said,) = in_words(shown, effects)
-    assert str(said) == f"A broker is overloaded {expected}."
+    assert str(said) == f"While events are published, a broker is overloaded {expected}."
     assert wrong([said], effects) == []
     other = [FULL if of is IDLE else IDLE for of in busy[:1]]
     assert wrong([said], swept([*other, *busy[1:]], points)[1]), "the first one has changed"

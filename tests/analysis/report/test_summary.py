@@ -140,14 +140,14 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
         found = truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
         return found["figure"], found["text"], found["tone"]
 
-    checked = "200 deliveries checked against the oracle: "
+    checked = "200 deliveries of 2 runs checked against the oracle: "
     assert card() == ("All correct", f"{checked}none missed, doubled or spurious", "good")
     kept = f"{checked}none doubled or spurious, none missed"
     assert card(missed_fault=2) == ("4 lost", f"{kept} after repair; 4 lost during faults", "warn")
     words = "2 lost to full queues, 6 while subscriptions were on their way"
     both = card(missed_dropped=1, missed_transient=3)
     assert both == ("8 lost", f"{kept} once the network had settled; {words}", "warn")
-    sampled = "200 deliveries, those of 25 % of the events (run.sample_oracle), checked against the oracle: "
+    sampled = "200 deliveries of 2 runs, those of 25 % of the events (run.sample_oracle), checked against the oracle: "
     assert card(judged_share=0.25) == ("All correct", f"{sampled}none missed, doubled or spurious", "good")
     assert card(strays=1, missed_fault=2) == ("2 wrong", f"{checked}stray events", "bad")
 
