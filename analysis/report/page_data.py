@@ -69,9 +69,14 @@ def _short(number: float) -> float:
 
 
 def dimensions_of(effects: Effects) -> list[dict[str, Any]]:
-    """What a plot can have on its horizontal axis: every factor, its levels in order, and the level of each point."""
+    """What a plot can be drawn against: every factor, its levels in order, and the level of each point.
+
+    Numbers first, if there are enough for a line; then what has most levels.
+    """
     found = []
-    for factor in sorted(effects.factors, key=lambda factor: (not factor.numbers, -len(factor.levels))):
+    for factor in sorted(
+        effects.factors, key=lambda factor: (not factor.numbers or len(factor.levels) < 3, -len(factor.levels))
+    ):
         values = {
             level: value_text(json.loads(level)[factor.keys[0]]) if factor.numbers else factor.names[level]
             for level in factor.levels
@@ -124,7 +129,7 @@ def plot_data(
             for name in shown
         },
         "answer": charts_by_title("answer", answer.pictures),
-        "charts": charts,
+        "charts": [] if is_study(cases) else charts,
         **study_data(cases),
         "bounds": [
             {

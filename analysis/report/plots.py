@@ -14,6 +14,7 @@ import altair as alt
 # Placeholders for axis titles, which the page's script replaces.
 X_TITLE, Y_TITLE = "__x_title__", "__y_title__"
 HEIGHT = 260
+LINE = 15  # of text; report.js makes rows as high
 
 Spec = dict[str, Any]
 
@@ -29,8 +30,8 @@ def _rows(name: str = "rows") -> alt.Chart:
     return alt.Chart(alt.NamedData(name))
 
 
-def _legend(columns: int = 3) -> alt.Legend:
-    return alt.Legend(orient="top", columns=columns, offset=4)
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", columns=3, offset=8)
 
 
 def _tips(*shown: tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
@@ -43,24 +44,26 @@ def _series(legend: alt.Legend) -> alt.Color:
 
 
 def lines() -> Spec:
-    """A metric against a swept key, one line per series, with 95 % intervals.
+    """A metric against a swept number, one line per series, with 95 % intervals.
 
-    Data: x, y, low, high, series, metric, seeds, and label, the series' name at its end if there is no legend.
+    Data: x, y, low, high, series, metric, seeds, and label: its number at the end of a line, if lines are numbered.
     A row without x belongs to a series that the swept key does not
     affect (simple routing in a sweep of ε); it is drawn as a dashed line across.
     """
     base = _rows()
     pick = alt.selection_point(name="pick", fields=["series"], bind="legend")
     zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["y"])
-    x = alt.X("x:N", title=X_TITLE, sort=None, scale=alt.Scale(type="point", padding=0.4))
+    at = {"title": X_TITLE, "sort": None, "scale": alt.Scale(type="band", padding=0.7)}
+    x, right = alt.X("x:N", **at), alt.X("x:N", bandPosition=1, **at)
+    beside = alt.XOffset("series:N", sort=None)  # intervals at the same place would hide each other
     y = alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True))
     colour = _series(_legend())
-    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=_legend())
+    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=None)  # the shapes say it already
     shape = alt.Shape("metric:N", title=None, sort=None, legend=_legend())
     visible = alt.condition(pick, alt.value(1.0), alt.value(0.12))
     named = ("series:N", "series"), ("xText:N", X_TITLE), ("metric:N", "metric")
     tips = _tips(*named, ("text:N", "mean ± 95 %"), ("seeds:Q", "seeds"))
-    swept = base.transform_filter("datum.x !== null").encode(x=x, y=y, color=colour, opacity=visible)
+    swept = base.transform_filter("datum.x !== null").encode(x=x, xOffset=beside, y=y, color=colour, opacity=visible)
     whole = base.transform_filter("datum.x === null").encode(y=y, color=colour, opacity=visible, tooltip=tips)
     return _layered(
         # First, because Vega-Lite makes a legend clickable only if the layer that defines it has the selection.
@@ -70,7 +73,9 @@ def lines() -> Spec:
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
         whole.mark_rule(strokeWidth=2, strokeDash=[6, 4]),
-        swept.mark_text(align="left", dx=8, fontSize=11).encode(text="label:N", tooltip=alt.value(None)),
+        base.transform_filter("datum.label")
+        .mark_text(align="left", dx=8, fontSize=12)
+        .encode(x=right, y=y, text="label:N"),
     )
 
 
@@ -79,11 +84,10 @@ def bounds() -> Spec:
 
     Data: x, y, series, kind (measured or theory), text.
     """
-    orders = alt.Axis(format="~e", tickCount=6)
     base = _rows().encode(
         x=alt.X("x:N", title="ε: share of the volume left out", sort=None, scale=alt.Scale(type="point", padding=0.4)),
-        y=alt.Y("y:Q", title="per check", scale=alt.Scale(type="log", nice=True), axis=orders),
-        color=_series(alt.Legend(orient="top", columns=2, labelLimit=320)),
+        y=alt.Y("y:Q", title="per check", scale=alt.Scale(type="log", nice=True)),
+        color=_series(_legend()),
         tooltip=_tips(("series:N", "series"), ("x:N", "ε"), ("text:N", "per check")),
     )
     theory = base.transform_filter("datum.kind === 'theory'")
@@ -98,38 +102,55 @@ def bounds() -> Spec:
 
 
 def rows() -> Spec:
-    """A metric with one row per setting: the setting's name, below it a dot, its interval, and a bar from 0.
+    """A metric with a row per setting or level: its name, and below it a dot, its interval and a bar for each series.
 
-    Data: setting, series, y, low, high, end (where the number is written), text, short, seeds, and zero.
+    Data: setting, name (broken into lines; of the first dot of a row), series, metric, lane (where a dot is in it),
+    y, low, high, end (where the number is written), text, short, seeds, and zero (where the bar begins).
     """
-    base = _rows().encode(
-        y=alt.Y("setting:N", title=None, sort=None, axis=None),
-        tooltip=_tips(("setting:N", "setting"), ("text:N", "mean ± 95 %"), ("seeds:Q", "seeds")),
-    )
-    colour = alt.Color("series:N", legend=None, sort=None)
-    zero = alt.X("zero:Q", title=Y_TITLE)
-    name = {"align": "left", "baseline": "bottom", "dy": -8, "fontSize": 12}
-    return _layered(
-        base.mark_rule(strokeWidth=6, opacity=0.25).encode(x=zero, x2="y:Q", color=colour),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("y:Q", title=Y_TITLE), color=colour),
-        base.mark_errorbar(ticks=alt.MarkConfig(size=9), thickness=1.5).encode(
-            x=alt.X("low:Q", title=Y_TITLE), x2="high:Q", color=colour, tooltip=alt.value(None)
+    pick = alt.selection_point(name="pick", fields=["series"], bind="legend")
+    zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"])
+    y = alt.Y("setting:N", title=None, sort=None, axis=None, scale=alt.Scale(type="band", padding=0))
+    plain = _rows().encode(
+        y=y,
+        yOffset=alt.YOffset("lane:N", sort=None, scale=alt.Scale(type="point")),
+        opacity=alt.condition(pick, alt.value(1.0), alt.value(0.12)),
+        tooltip=_tips(
+            ("setting:N", "setting"),
+            ("series:N", "series"),
+            ("metric:N", "metric"),
+            ("text:N", "mean ± 95 %"),
+            ("seeds:Q", "seeds"),
         ),
-        base.mark_text(align="left", dx=9, fontSize=12).encode(x=alt.X("end:Q", title=Y_TITLE), text="short:N"),
-        base.mark_text(**name).encode(x=zero, text="setting:N"),
+    )
+    base = plain.encode(color=_series(_legend()))
+    shape = alt.Shape("metric:N", title=None, sort=None, legend=_legend())
+    zero = alt.X("zero:Q", title=Y_TITLE)
+    number = plain.mark_text(align="left", dx=9, fontSize=12).encode(x=alt.X("end:Q", title=Y_TITLE), text="short:N")
+    name = {"align": "left", "baseline": "top", "fontSize": 12, "lineBreak": "\n", "lineHeight": LINE}
+    return _layered(
+        base.mark_point(size=70, filled=True).encode(x=alt.X("y:Q", title=Y_TITLE), shape=shape).add_params(pick, zoom),
+        base.mark_rule(strokeWidth=6, opacity=0.25).encode(x=zero, x2="y:Q", opacity=alt.value(0.25)),
+        base.mark_errorbar(ticks=alt.MarkConfig(size=9), thickness=1.5).encode(
+            x=alt.X("low:Q", title=Y_TITLE), x2="high:Q", tooltip=alt.value(None)
+        ),
+        number,
+        _rows()
+        .transform_filter("datum.name")
+        .mark_text(**name)
+        .encode(x=alt.value(0), y=alt.Y("setting:N", sort=None, axis=None, bandPosition=0), text="name:N"),
     )
 
 
 def times() -> Spec:
     """A quantity over simulated time, a line per series, with marks for failures and repairs.
 
-    Data: rows (x, y, series, text), marks (x, kind, name).
+    Data: rows (x, y, series, text, label: its number where a line is highest), marks (x, kind, name).
     """
     x = alt.X("x:Q", title="simulated time, ms", scale=alt.Scale(nice=False))
     base = _rows().encode(
         x=x,
         y=alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True)),
-        color=_series(_legend(2)),
+        color=_series(_legend()),
         tooltip=_tips(("series:N", "series"), ("x:Q", "from, ms", ",.0f"), ("text:N", "here")),
     )
     marks = _rows("marks").encode(
@@ -141,13 +162,14 @@ def times() -> Spec:
         base.mark_line(strokeWidth=2, interpolate="step-after"),
         marks.mark_rule(strokeWidth=1, strokeDash=[2, 3]),
         base.mark_point(size=18, filled=True, opacity=1),
+        base.mark_text(dy=-9, fontSize=12).encode(text="label:N", tooltip=alt.value(None)),
     )
 
 
 def curve() -> Spec:
     """Metrics against a numeric rate: a line per series, a shape per metric, and levels to compare with.
 
-    Data: rows (x, y, series, metric, text), marks (y, name).
+    Data: rows (x, y, series, metric, text, label as in `lines`), marks (y, name).
     """
     base = _rows().encode(
         x=alt.X("x:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=False)),
@@ -161,6 +183,7 @@ def curve() -> Spec:
             shape=alt.Shape("metric:N", title=None, sort=None, legend=_legend())
         ),
         base.mark_line(strokeWidth=2).encode(strokeDash=alt.StrokeDash("metric:N", sort=None, legend=None)),
+        base.mark_text(align="left", dx=8, fontSize=12).encode(text="label:N", tooltip=alt.value(None)),
         levels.mark_rule(strokeWidth=1.5, strokeDash=[6, 4]),
         levels.mark_text(align="left", baseline="bottom", dy=-3, fontSize=12).encode(x=alt.value(4), text="name:N"),
     )
@@ -175,25 +198,18 @@ _LARGE_AND_SMALL = alt.Axis(
 def trade() -> Spec:
     """What is kept against what it costs: a dot per search with 95 % intervals, a line per method, the Pareto front.
 
-    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front, kind (measured or theory), and at: on which
-    side of a dot its label has room.
+    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front, kind (measured or theory), and at: where its
+    label has room.
     """
     cost = alt.Scale(type="log", nice=True)
     base = _rows().encode(
         x=alt.X("x:Q", title=X_TITLE, axis=_LARGE_AND_SMALL, scale=cost),
         y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
-        color=_series(alt.Legend(orient="top", columns=2, offset=4, labelLimit=360)),
+        color=_series(_legend()),
         tooltip=_tips(("name:N", "search"), ("text:N", "cost and saving")),
     )
     measured, theory = (base.transform_filter(f"datum.kind === '{kind}'") for kind in ("measured", "theory"))
     joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
-    sides = (("right", "left", 9, 0), ("left", "right", -9, 0), ("above", "center", 0, -17), ("below", "center", 0, 17))
-    labels = [
-        base.transform_filter(f"datum.at === '{side}'")
-        .mark_text(align=align, dx=dx, dy=dy)
-        .encode(text="label:N", tooltip=alt.value(None))
-        for side, align, dx, dy in sides
-    ]
     return _layered(
         joined.mark_line(strokeWidth=5, opacity=0.2),
         measured.encode(order="x:Q").mark_line(strokeWidth=1.5),
@@ -202,6 +218,10 @@ def trade() -> Spec:
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
         measured.mark_point(size=70, filled=True, opacity=1),
-        *labels,
+        base.transform_filter("datum.at")
+        .mark_text(align="left")
+        .encode(
+            x=alt.X("at.x:Q", title=X_TITLE), y=alt.Y("at.y:Q", title=Y_TITLE), text="label:N", tooltip=alt.value(None)
+        ),
         height=1.3 * HEIGHT,
     )

@@ -90,15 +90,6 @@ def _ticks(least: float, most: float) -> list[float]:
     return [step * 10.0**decade for decade in decades for step in steps if least <= step * 10.0**decade <= most]
 
 
-def _short(row: Dot) -> str:
-    """The name of a dot without what the legend says: exact; ε = 0.1 of the covers; budget 64."""
-    if row["kind"] == "theory":
-        return ""
-    name = str(row["name"])
-    epsilon = re.search(r"ε = \S+ of the \w+", name)
-    return "exact" if name.startswith("exact") else epsilon[0] if epsilon else name
-
-
 def _named(rows: Sequence[Dot], x: Sequence[float], y: Sequence[float], width: float) -> pd.DataFrame:
     """With `at`: the side of a dot where its name lies on no dot and on no other name; none if there is no room."""
     inside = 0.86 * width  # the rest is the axis
@@ -111,7 +102,7 @@ def _named(rows: Sequence[Dot], x: Sequence[float], y: Sequence[float], width: f
 
     dots = [(across(row["x"]), down(row["y"])) for row in rows]
     taken = {("dot", i): (h - GAP, v - GAP, h + GAP, v + GAP) for i, (h, v) in enumerate(dots)}
-    named = [{**row, "label": _short(row), "at": ""} for row in rows]
+    named = [{**row, "at": ""} for row in rows]
     for i, row in sorted(enumerate(named), key=lambda item: not item[1]["front"]):
         (h, v), long = dots[i], LETTER * len(row["label"])
         right, left = across(row["xhigh"]) + GAP, across(row["xlow"]) - GAP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from analysis.report.study import Case, Row, places_of
 from analysis.report.study_words import cost_text, share_text, with_half
 
 FARTHEST = 1000.0  # times the dearest search: a bound beyond would squeeze everything else into a corner
+SHARE = " of the (volume|covers)"  # what an ε is a share of
 UPPER, LOWER = "slides’ upper bound, approximate", "slides’ lower bound, exact"
 Dot = dict[str, Any]
 
@@ -94,17 +96,16 @@ def _dots(rows: Sequence[Row], of: Callable[[Row], tuple[Dot, str]]) -> list[Dot
         if at["y"] > best:
             best = at["y"]
             front.add(point)
-    found = []
+    lines, found = {row.point: series(row) for row in rows if row.point in known}, []
+    shares = {
+        lines[row.point]: share[0] for row in rows if row.point in known and (share := re.search(SHARE, row.name))
+    }
     for row in rows:
         if row.point in known:
-            at, text = known[row.point]
-            words = {
-                "series": series(row),
-                "name": row.name,
-                "label": row.searched_by if row.exact else row.name,
-                "kind": "measured",
-            }
-            found.append({**words, **at, "front": row.point in front, "text": text})
+            (at, text), line = known[row.point], lines[row.point]
+            label = parameter(row) if [*lines.values()].count(line) > 1 else ""
+            words = {"series": line + (f", ε{shares[line]}" if line in shares else ""), "name": row.name}
+            found.append({**words, "label": label, "kind": "measured", **at, "front": row.point in front, "text": text})
     return found
 
 
@@ -114,6 +115,12 @@ def series(row: Row) -> str:
     if not row.exact and not row.epsilon > 0 and not row.in_store:
         words = [row.name.rsplit(" ", 1)[0]]  # budget, kdtree, node budget
     return ", ".join(words)
+
+
+def parameter(row: Row) -> str:
+    """What tells a search from the others of its line, which says of what ε is a share: exact; ε = 0.1; 64."""
+    epsilon = re.search(r"ε = [^\s,]+", row.name)
+    return "exact" if row.exact else epsilon[0] if epsilon else row.name.rsplit(" ", 1)[-1]
 
 
 def _bounds(
@@ -132,8 +139,7 @@ def _bounds(
         if 0 < x <= most and kept == kept:
             bits = f", {row.given_bits} bits" if row.given_bits else ""
             line = f"{name}{bits}"
-            label = line if all(dot["series"] != line for dot in found) else ""  # once is enough
-            words = {"series": line, "name": f"{name}: {row.name}", "label": label, "kind": "theory"}
+            words = {"series": line, "name": f"{name}: {row.name}", "label": "", "kind": "theory"}
             found.append({**words, **_place(x, kept), "front": False, "text": f"{number_text(x, '')} lookups"})
     return found
 

@@ -68,23 +68,30 @@ window.coverlayNetwork = (() => {
     }
   };
 
-  // Names of the brokers on a way, then of the largest, as many as do not lie on each other.
-  const drawNames = (svg, nodes, places, width, height, most) => {
-    const taken = [];
-    const order = nodes.map((_, i) => i).sort((a, b) => nodes[b].first - nodes[a].first || nodes[b].value - nodes[a].value || a - b);
+  // Where names beside dots begin, those of the first dots first: on no dot, bar or other name; null where there is no room.
+  const placed = (dots, width, height, { bars = [], most = dots.length } = {}) => {
+    const taken = [...bars, ...dots.map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius])];
     let written = 0;
-    for (const i of order) {
-      if (written >= most) break;
-      const [x, y] = places[i], text = nodes[i].name.length > 22 ? nodes[i].name.slice(0, 21) + "…" : nodes[i].name;
-      const size = 6.4 * text.length, off = nodes[i].radius + 4;
-      const left = x + off + size > width ? x - off - size : x + off;
-      const box = [left, y - 8, left + size, y + 8];
-      if (x < 0 || x > width || y < 0 || y > height || left < 0) continue;
-      if (taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3])) continue;
-      taken.push(box);
-      written += 1;
-      make(svg, "text", { x: left, y: y + 4, class: "name" }, text);
-    }
+    return dots.map(({ x, y, radius, text }) => {
+      const long = 6.4 * text.length, off = radius + 4;
+      const lefts = [x + off, x - off - long, x - long / 2, x + 4, x - 4 - long], middles = [y, y - off - 7, y + off + 7];
+      for (const middle of long && written < most ? middles : []) for (const left of middle === y ? lefts.slice(0, 2) : lefts.slice(2)) {
+        const box = [left, middle - 7, left + long, middle + 7];
+        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height) continue;
+        if (taken.some((t) => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3])) continue;
+        taken.push(box);
+        written += 1;
+        return { left, middle };
+      }
+      return null;
+    });
+  };
+  // Names of the brokers on a way, then of the largest.
+  const drawNames = (svg, nodes, width, height, most) => {
+    const order = [...nodes].sort((a, b) => b.first - a.first || b.value - a.value);
+    placed(order, width, height, { most }).forEach((place, i) => {
+      if (place) make(svg, "text", { x: place.left, y: place.middle + 4, class: "name" }, order[i].text);
+    });
   };
 
   /* Draw `net` into `place`. `look`: value(i) and top for colour and size, tips(i) and linkTip(link) for what a pointer
@@ -117,7 +124,7 @@ window.coverlayNetwork = (() => {
       make(svg, "line", { ...ends(step.from, step.to), class: "step " + step.kind + (step === look.now ? " now" : "") });
     }
     const size = Math.max(0.45, Math.min(1, (width / 700) * Math.sqrt(60 / net.brokers.length))); // crowds need small dots
-    const nodes = net.brokers.map((b, i) => ({ name: b.name, value: look.value(i), first: Number(look.names?.has(b.broker) ?? false) }));
+    const nodes = net.brokers.map((b, i) => ({ text: b.name, x: places[i][0], y: places[i][1], value: look.value(i), first: Number(look.names?.has(b.broker) ?? false) }));
     net.brokers.forEach((b, i) => {
       const share = look.top > 0 ? nodes[i].value / look.top : 0;
       nodes[i].radius = size * (look.trail ? (reached.has(b.broker) ? 7 : 5) : 4 + 8 * Math.sqrt(Math.max(0, share)));
@@ -135,7 +142,7 @@ window.coverlayNetwork = (() => {
         dot.animate([{ transform: `translate(${way.x1 - way.x2}px, ${way.y1 - way.y2}px)` }, { transform: "none" }],
           { duration: look.lasts, easing: "ease-in-out" });
     }
-    drawNames(svg, nodes, places, width, height, view.zoom > 1.5 || look.names?.size ? LABELS_NEAR : LABELS);
+    drawNames(svg, nodes, width, height, view.zoom > 1.5 || look.names?.size ? LABELS_NEAR : LABELS);
     hide();
     place.replaceChildren(svg);
     return svg;
@@ -161,5 +168,5 @@ window.coverlayNetwork = (() => {
   };
   const whole = () => ({ zoom: 1, x: 0, y: 0 });
   const gradient = "linear-gradient(90deg," + STOPS.map((s) => "rgb(" + s.join() + ")").join() + ")";
-  return { draw, explore, whole, gradient };
+  return { draw, explore, whole, gradient, placed };
 })();

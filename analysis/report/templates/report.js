@@ -8,7 +8,9 @@
   const withUnit = (title, unit) => title + (unit === "share" || title.includes(unit) ? "" : " (" + unit + ")");
 
   const root = document.documentElement;
-  const MOST_NAMES = 6; // in a legend; more lines are named where they end
+  const MOST_NAMES = 6; // of series that are told apart by colour alone; more are numbered
+  const MOST_ROWS = 24; // of a picture with a row per name
+  const LETTER = 6.2, LINE = 15; // pixels: how wide a letter is on average, how high a line of text
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const SERIES = {
     light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#33415c", "#d6336c", "#5f7470", "#2a9d8f",
@@ -16,6 +18,7 @@
     dark: ["#62b7dd", "#f08a6b", "#8fc08d", "#c39bd3", "#e3b341", "#b7c4dd", "#ff8fb1", "#a5bdb8", "#5fd3c4",
       "#d4a373", "#93a5ff", "#c3cad1"],
   };
+  const STACKED = { direction: "vertical", anchor: "start", margin: 4 };
   const config = () => ({
     background: "transparent",
     font: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
@@ -25,9 +28,9 @@
       titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
       labelLimit: 120, labelAngle: 0, labelOverlap: "greedy", labelSeparation: 6, labelBound: true,
     },
-    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 230,
+    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12,
       symbolBaseFillColor: colour("--soft"), symbolBaseStrokeColor: colour("--soft"),
-      titleFontWeight: "normal", layout: { top: { direction: "vertical", anchor: "start", margin: 4 } } },
+      titleFontWeight: "normal", layout: { top: STACKED, bottom: STACKED } },
     text: { color: colour("--ink") },
     rule: { color: colour("--link") },
     range: { category: SERIES[root.dataset.theme] },
@@ -36,40 +39,47 @@
   });
 
   // ---- one colour per setting ---------------------------------------------------------------------------
-  // A line has the colour of its first setting, so that the same thing has the same colour in every picture. Where there
-  // are more settings than colours, lines are coloured in their own order.
-  const seriesOf = (point, key) => data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
-    .map((d) => d.said + point.keys[d.name]).join(", ") || (data.dimensions.length > 1 ? "others" : "all");
-  const colourOf = (number) => SERIES[root.dataset.theme][number % SERIES.light.length];
-  const coloured = (names) => ({ domain: [...names.keys()], range: [...names.values()].map(colourOf) });
-  const coloursAgainst = (key) => {
-    const names = new Map();
-    data.points.forEach((point, i) => {
-      const name = seriesOf(point, key);
-      if (!names.has(name)) names.set(name, data.points.length > SERIES.light.length ? names.size : i);
+  // A line has the colour of its first setting (its hue), so that the same thing has the same colour in every picture. Where
+  // there are more settings than colours, lines are coloured in their own order.
+  const colourOf = (hue) => SERIES[root.dataset.theme][hue % SERIES.light.length];
+  const inOrder = (names) => new Map([...new Set(names)].map((name, i) => [name, i]));
+  // More series than colours tell apart have numbers: before their names, in a legend below, and beside their marks.
+  const numbered = (rows, names = inOrder(rows.map((r) => r.series))) => {
+    const many = names.size > MOST_NAMES;
+    return rows.map((r) => {
+      const number = many ? String(names.get(r.series) + 1) : "";
+      return { ...r, number, series: many ? number + "\u2002" + r.series : r.series };
     });
-    return coloured(names);
   };
-  const coloursOfSettings = () => coloured(new Map(data.points.map((point, i) => [point.title, i])));
-  const paint = (spec, colours, shown) => {
-    const known = colours.domain.map((name, i) => [name, i]).filter(([name]) => shown.has(name));
-    const scale = { domain: known.map(([name]) => name), range: known.map(([, i]) => colours.range[i]) };
-    for (const layer of spec.layer) if (layer.encoding.color?.field) layer.encoding.color.scale = scale;
-  };
-  // A legend as wide as its picture: it begins right of the axis. Names that are longer are broken between words.
-  const broken = (letters) => "split(replace(replace(replace(datum.label, /\u00a0([=≈]) /g, '\u00a0$1\\n'), /(.{1," + letters +
-    "})(?: |$)/gm, '$1\\n'), /\\n+$/, ''), /\\n+/)";
-  const fitLegend = (id, spec, names) => {
-    const room = $(id).clientWidth - 80, longest = Math.max(...[...names].map((name) => name.length));
-    const columns = Math.max(1, Math.min(4, Math.floor(room / (7 * longest + 28))));
+  const broken = (name, letters) => name.replace(new RegExp("(.{1," + letters + "})(?: |$)", "g"), "$1\n").trim();
+  // Colours by the first of the names of a series; a legend in as many columns as fit whole names, which are broken between
+  // words if one alone does not fit.
+  const paint = (id, spec, rows) => {
+    const names = new Map([...new Map(rows.map((r) => [r.series, r.hue]))].sort(([, a], [, b]) => a - b));
+    const many = rows.some((r) => r.number);
+    const scale = { domain: [...names.keys()], range: [...names.values()].map(colourOf) };
+    const room = $(id).clientWidth - 60, longest = LETTER * Math.max(...[...names.keys()].map((name) => name.length)) + 32;
+    const letters = Math.floor((room - 32) / LETTER);
+    const legend = { orient: many ? "bottom" : "top", columns: Math.max(1, Math.floor(room / longest)), labelLimit: 0,
+      labelExpr: "split(replace(datum.label, /(.{1," + letters + "})(?: |$)/g, '$1\\n'), /\\n(?=.)/)" };
     for (const layer of spec.layer) {
       const { color, shape } = layer.encoding;
       if (shape?.legend) shape.legend.columns = room < 400 ? 2 : 3;
       if (!color?.field) continue;
-      // One entry says nothing; dozens leave no room for the picture.
-      if (names.size < 2 || names.size > MOST_NAMES) color.legend = null;
-      else if (color.legend) Object.assign(color.legend, { columns, labelExpr: broken(Math.max(12, Math.floor(room / 7) - 3)), labelLimit: Math.max(80, room) });
+      color.scale = scale;
+      // One name says nothing; a row that is named needs no other.
+      color.legend = names.size < 2 || rows.every((r) => r.series === r.setting) ? null : legend;
     }
+  };
+  // The numbers of series at those of their marks that `worth` ranks highest; where marks are near, one label has all.
+  const withNumbers = (rows, worth, pixel) => {
+    const ends = new Map(), labels = new Map();
+    for (const r of rows) if (r.x !== null && !(worth(ends.get(r.series + r.metric) ?? {}) >= worth(r))) ends.set(r.series + r.metric, r);
+    for (const r of [...ends.values()].sort((a, b) => b.y - a.y)) {
+      const near = [...labels.keys()].find((other) => other.x === r.x && Math.abs(pixel(other.y) - pixel(r.y)) < LINE);
+      if (near) labels.get(near).add(r.number); else labels.set(r, new Set([r.number]));
+    }
+    return rows.map((r) => ({ ...r, label: r.number && [...labels.get(r) ?? []].join(", ") }));
   };
 
   // ---- drawing ------------------------------------------------------------------------------------------
@@ -94,6 +104,12 @@
   const failed = (id) => (error) => { $(id).textContent = "This picture could not be drawn: " + error.message; };
 
   // ---- the table and the CSV behind each picture --------------------------------------------------------
+  // On a narrow screen a row is a block, and each number has its column's name (report.css).
+  const named = (table) => {
+    const titles = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.name = titles[i]; });
+  };
+  document.querySelectorAll("main table").forEach(named);
   const showData = (id, columns, rows) => {
     const place = $(id + "-data");
     if (!place) return;
@@ -114,6 +130,7 @@
         if (typeof value === "number") cell.className = "num";
       }
     }
+    named(table);
     place.querySelector(".scroll").replaceChildren(table);
     const saved = { csv: () => download(id + ".csv", columns, rows), svg: () => savePicture(id, "svg"), png: () => savePicture(id, "png") };
     for (const button of place.querySelectorAll("button")) button.onclick = saved[button.dataset.save];
@@ -180,23 +197,38 @@
   const shownPoints = () => (ticked.size ? data.points.filter((_, i) => ticked.has(i)) : data.points);
 
   // ---- metrics against a swept key ----------------------------------------------------------------------
+  const EACH = ""; // instead of a swept key: each setting is a row
   // In a picture of several metrics that share a beginning, "latency, median" is just "median".
   const shortTitle = (name) => data.metrics[name].title.split(", ").at(-1);
-  const metricRows = (names, key) => {
-    const order = data.dimensions.find((d) => d.name === key).values;
-    const rows = [];
+  // Whether any of the metrics has different values in settings that differ in this key alone.
+  const changes = (names, key) => {
+    const others = new Map();
+    for (const point of data.points) {
+      const rest = JSON.stringify(data.dimensions.map((d) => d.name !== key && point.keys[d.name]));
+      others.set(rest, (others.get(rest) ?? new Set()).add(JSON.stringify(names.map((name) => point.values[name]?.text))));
+    }
+    return [...others.values()].some((texts) => texts.size > 1);
+  };
+  const metricRows = (names, key, only = "") => {
+    const order = data.dimensions.find((d) => d.name === key)?.values ?? [], rows = new Map(), hues = new Map();
+    // What changes nothing is no part of a name.
+    const parts = data.dimensions.filter((d) => d.name !== key && changes(names, d.name));
+    const seriesOf = (point) => (key === EACH ? point.title : parts.filter((d) => point.keys[d.name] != null)
+      .map((d) => d.said + point.keys[d.name]).join(", ") || (parts.length ? "others" : "all"));
+    data.points.forEach((point, i) => {
+      if (!hues.has(seriesOf(point))) hues.set(seriesOf(point), data.points.length > SERIES.light.length ? hues.size : i);
+    });
     for (const name of names) {
       for (const point of shownPoints()) {
-        const value = point.values[name];
-        if (!value || value.mean === null) continue;
-        const x = point.keys[key] ?? null;
-        rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low, high: value.high,
-          series: seriesOf(point, key),
-          metric: names.length > 1 ? shortTitle(name) : data.metrics[name].title,
-          seeds: value.n, text: value.text });
+        const value = point.values[name], series = seriesOf(point), x = key === EACH ? point.title : point.keys[key] ?? null;
+        // A setting that has no such thing has its row too: none is neither 0 nor forgotten.
+        if (!value || (value.mean === null && value.text !== data.none) || (only && series !== only)) continue;
+        const metric = names.length > 1 ? shortTitle(name) : data.metrics[name].title, same = JSON.stringify([x, series, metric]);
+        if (!rows.has(same)) rows.set(same, { x, xText: x ?? "does not apply", y: value.mean, low: value.low, high: value.high, series,
+          hue: hues.get(series), metric, seeds: value.n, text: value.text });
       }
     }
-    return alikeAsOne(rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x)));
+    return alikeAsOne([...rows.values()].sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x)));
   };
   // Names are joined by a sign after a space that does not break: ε = 0.1 is no two names.
   // Lines on each other hide each other: those with the same values everywhere are one line with all their names.
@@ -212,7 +244,7 @@
       same.set(text, [...(same.get(text) ?? []), name]);
     }
     return [...same.values()].flatMap(([first, ...others]) =>
-      lines.get(first).map((r) => ({ ...r, first, series: [first, ...others].join("\u00a0= ") })));
+      lines.get(first).map((r) => ({ ...r, series: [first, ...others].join("\u00a0= ") })));
   };
   // What a picture shows, for those who do not see it: every series with its range.
   const spoken = (rows, title, against) => {
@@ -224,11 +256,6 @@
     });
     return title + " against " + against + ": " + said.join("; ") + ". The data are below the picture.";
   };
-  const ofMerged = (colours, rows) => {
-    const of = new Map(colours.domain.map((name, i) => [name, colours.range[i]]));
-    const names = new Map(rows.map((r) => [r.series, of.get(r.first)]));
-    return { domain: [...names.keys()], range: [...names.values()] };
-  };
   // Lines within the width of a mark hide each other too: they are one line with all their names; the data have each.
   const nearAsOne = (rows, pixel) => {
     const lines = bySeries(rows), same = [];
@@ -239,85 +266,96 @@
     }
     return same.flatMap((names) => lines.get(names[0]).map((r) => ({ ...r, series: names.join("\u00a0≈ ") })));
   };
-  // A line with many names is called by the first.
+  // A line with very many names is called by the first.
   const called = (series) => {
     const names = series.split(/\u00a0[=≈] /);
     return names.length > 3 ? names[0] + " and " + (names.length - 1) + " like it" : series;
   };
-  // More lines than a legend holds are named where they end, as long as names do not lie on each other.
-  const endLabels = (rows, series, order, pixel) => {
-    if (series.size <= MOST_NAMES) return rows;
-    const ends = new Map();
-    for (const r of rows) if (r.x !== null && (!ends.has(r.series) || order.indexOf(r.x) >= order.indexOf(ends.get(r.series).x))) ends.set(r.series, r);
-    const taken = [], named = new Set();
-    for (const r of [...ends.values()].sort((a, b) => b.y - a.y)) {
-      if (taken.some((at) => Math.abs(at - pixel(r.y)) < 12)) continue;
-      taken.push(pixel(r.y));
-      named.add(r);
-    }
-    return rows.map((r) => ({ ...r, label: named.has(r) ? r.series : "" }));
+  const asLines = (rows) => numbered(rows.map((r) => ({ ...r, series: called(r.series) })));
+  // The ticks of a logarithmic axis; where there is one alone Vega chooses better ones.
+  const tens = (low, high) => {
+    const found = Array.from({ length: 40 }, (_, i) => 10 ** (i - 12)).filter((ten) => low <= ten && ten <= high);
+    return found.length > 1 ? found : undefined;
   };
-  const drawMetric = (id, names, key, only = "", scale = "auto") => {
-    const dimension = data.dimensions.find((d) => d.name === key);
-    let rows = metricRows(names, key).filter((r) => !only || r.series === only);
-    const unit = data.metrics[names[0]].unit;
-    showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
-      ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
-    const title = names.length > 1 ? unit : withUnit(data.metrics[names[0]].title, unit);
-    const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
+  const SHORT = "datum.value < 1000 && datum.value > -1000 ? format(datum.value, '~g') : format(datum.value, '~s')";
+  // Values that differ a hundredfold are all nothing but the largest on a linear axis.
+  const isFar = (values) => Math.min(...values) > 0 && Math.max(...values) > 100 * Math.min(...values);
+  const drawMetric = (id, names, key, { only = "", scale = "auto", headed = false } = {}) => {
+    const dimension = data.dimensions.find((d) => d.name === key), { unit } = data.metrics[names[0]];
+    const rows = metricRows(names, key, only), title = names.length > 1 ? unit : withUnit(data.metrics[names[0]].title, unit);
+    const sentence = spoken(rows, title, dimension?.title ?? "setting");
+    showData(id, [["xText", dimension?.title ?? "setting"], ...(key === EACH ? [] : [["series", "series"]]),
+      ...(names.length > 1 ? [["metric", "metric"]] : []), ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
     const positive = rows.map((r) => r.y).filter((y) => y > 0);
-    const top = Math.max(0, ...rows.map((r) => r.high ?? r.y));
-    const sentence = spoken(rows, title, dimension.title);
-    // Values that differ a hundredfold are all nothing but the largest on a linear axis.
-    const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
-      Math.max(...positive) > 100 * Math.min(...positive)));
+    const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" && isFar(positive)));
+    const axis = { unit, log, fit: scale === "fit", least: Math.min(...positive), top: Math.max(0, ...rows.map((r) => r.high ?? r.y)),
+      title: (headed ? unit.replace("share", "") : title) + (log ? ", logarithmic" : "") };
     // An interval that reaches 0 would make the axis endless.
     const cut = (r) => (r.low === null ? null : Math.max(r.low, r.y / 10));
-    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: cut(r) }));
-    const least = Math.min(...positive), whole = 1.06 * top;
+    const drawn = rows.map((r) => (log ? { ...r, y: r.y > 0 ? r.y : null, low: r.y > 0 ? cut(r) : null, high: r.y > 0 ? r.high : null } : r));
+    return (dimension?.numeric ? drawLines : drawRows)(id, drawn, dimension ?? { name: EACH }, axis, sentence).catch(failed(id));
+  };
+  const note = (id, ...words) => { if ($(id + "-scale")) $(id + "-scale").textContent = words.filter(Boolean).map((text) => " " + text).join(""); };
+  const drawLines = (id, all, dimension, { unit, log, fit, least, top, title }, sentence) => {
+    let rows = all.filter((r) => r.y !== null);
+    const whole = 1.06 * top;
     const pixel = (y) => (log ? 260 * Math.log(y / least) / Math.log(whole / least || 2) : 260 * y / (whole || 1));
-    if (dimension.numeric && scale !== "fit") rows = nearAsOne(rows, pixel);
-    rows = rows.map((r) => ({ ...r, series: called(r.series) }));
-    if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only, intervals end at a tenth of the mean." : "") +
-      (rows.some((r) => /\u00a0≈ | like it$/.test(r.series)) ? " ≈, like it: lines too close to tell apart here; the data have each." : "") +
-      (/\u00a0[=≈] | like it$/.test(rows[0]?.series) && rows.every((r) => r.series === rows[0].series) ? " The one line is " + rows[0].series + "." : "") +
-      (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Lines without a name at their end: point at them, or tick settings in the table." : "");
+    rows = asLines(fit ? rows : nearAsOne(rows, pixel));
+    const series = new Set(rows.map((r) => r.series)), spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
+    rows = withNumbers(rows, (r) => dimension.values.indexOf(r.x), pixel);
+    note(id, log && "Values of 0 are in the data only; intervals end at a tenth of the mean.",
+      rows.some((r) => /\u00a0≈ | like it$/.test(r.series)) && "≈, like it: lines too close to tell apart here; the data have each.",
+      series.size === 1 && /\u00a0[=≈] | like it$/.test(rows[0].series) && "The one line is " + rows[0].series + ".");
     // Vega complains about a layer without rows.
-    const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
-    spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
-    // Names have no order that a line could follow; one seed has no interval.
-    if (!dimension.numeric) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "line");
-    if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
-    const series = new Set(rows.map((r) => r.series));
-    rows = endLabels(rows, series, dimension.values, pixel);
-    if (series.size <= MOST_NAMES) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "text");
-    const longest = Math.max(...dimension.values.map((value) => value.length)), room = $(id).clientWidth - 70;
-    // Names at the ends of lines need room beside them.
-    const beside = series.size > MOST_NAMES && dimension.numeric ? 1.2 : 0.4;
-    const crowded = 7.5 * (longest + 2) * dimension.values.length > room;
-    fitLegend(id, spec, series);
-    paint(spec, ofMerged(coloursAgainst(key), rows), series);
-    for (const layer of spec.layer) {
-      const { encoding } = layer;
-      if (encoding.x) Object.assign(encoding.x.scale, { domain: dimension.values, padding: beside });
-      if (layer.mark.type === "text") layer.mark.limit = (beside * room) / (dimension.values.length - 1 + 2 * beside) - 30;
-      if (encoding.x) encoding.x.axis = crowded ? { labelAngle: -35, labelOverlap: false, labelLimit: 190 } : { labelLimit: room };
-      // Marks at the same place would hide each other.
-      if (encoding.x && !dimension.numeric && series.size > 1) {
-        encoding.x.scale = { type: "band", domain: dimension.values, padding: 0.4 };
-        encoding.xOffset = { field: "series", type: "nominal", sort: null };
-      }
-      const ticks = log ? tens(least / 2, 2 * top) : [];
-      encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6, values: ticks.length > 1 ? ticks : undefined };
-      encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
-        : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
-      if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
-      else if (encoding.strokeDash) encoding.strokeDash.legend = null; // the shapes say it already
+    const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null), intervals = rows.some((r) => r.low !== null);
+    spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across) && (layer.mark.type !== "errorbar" || intervals));
+    paint(id, spec, rows);
+    for (const { encoding } of spec.layer) {
+      if (encoding.x) encoding.x.scale.domain = dimension.values;
+      if (!intervals) delete encoding.xOffset;
+      encoding.y.axis = { format: unit === "share" ? "%" : undefined, labelExpr: top >= 1e6 ? SHORT : undefined, tickCount: 6,
+        values: log ? tens(least / 2, 2 * top) : undefined };
+      encoding.y.scale = log ? { type: "log", nice: true } : fit ? { zero: false, nice: true }
+        : { zero: true, nice: false, domainMax: whole || 1 };
+      if (new Set(rows.map((r) => r.metric)).size < 2) { delete encoding.strokeDash; delete encoding.shape; }
     }
-    return draw(id, spec, { rows }, sentence).catch(failed(id));
+    return draw(id, spec, { rows }, sentence);
+  };
+  // A row per name, with its dots below it: a name is broken between words, never cut.
+  const drawRows = (id, all, dimension, { unit, log, fit, least, top, title }, sentence) => {
+    const settings = [...inOrder(all.map((r) => r.xText)).keys()], some = new Set(settings.slice(0, MOST_ROWS));
+    const lowest = log ? least / 2 : Math.min(...(fit ? [] : [0]), ...all.map((r) => r.low ?? r.y ?? Infinity));
+    const letters = Math.floor(($(id).clientWidth - 30) / LETTER), known = new Set();
+    let rows = all.filter((r) => some.has(r.xText)).map((r) => ({ ...r, setting: r.xText }));
+    rows = dimension.name === EACH ? rows.map((r) => ({ ...r, number: "" })) : asLines(rows);
+    const metrics = new Set(rows.map((r) => r.metric)).size;
+    rows = rows.map((r) => {
+      const name = known.has(r.setting) ? "" : broken(r.setting, letters);
+      known.add(r.setting);
+      return { ...r, name, zero: log || fit ? lowest : 0, lane: (dimension.name === EACH ? "" : r.series) + r.metric,
+        end: r.high ?? r.y ?? lowest, short: (r.number && r.number + ": ") + r.text.split(" ± ")[0] };
+    });
+    note(id, log && "Intervals end at a tenth of the mean.",
+      settings.length > some.size && "The first " + some.size + " of " + settings.length + "; tick settings in the table to see others.");
+    const above = LINE * Math.max(...rows.map((r) => r.name.split("\n").length)), lanes = [...inOrder(rows.map((r) => r.lane)).keys()];
+    const height = above + LINE * lanes.length + 10, spec = fill(specs.rows, { __y_title__: title });
+    spec.height = height * known.size;
+    paint(id, spec, rows);
+    const marks = spec.layer.filter((layer) => layer.encoding.yOffset);
+    if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
+    for (const { encoding } of spec.layer) encoding.y.scale = { type: "band", padding: 0, domain: [...known] };
+    for (const { encoding } of marks) {
+      encoding.yOffset.scale = { type: "point", padding: 0, domain: lanes, range: [above + LINE / 2, above + LINE * (lanes.length - 0.5)] };
+      if (metrics < 2) delete encoding.shape;
+      encoding.x.axis = unit === "share" ? { format: "%", tickCount: 4 }
+        : { labelExpr: log || top >= 1e4 ? SHORT : undefined, tickCount: 4, values: log ? tens(lowest, 2 * top) : undefined };
+      // Room for the number beside the largest dot.
+      encoding.x.scale = log ? { type: "log", domain: [lowest, top * (top / lowest) ** 0.35], nice: false }
+        : { domain: [lowest, lowest + 1.35 * (top - lowest) || 1], nice: false };
+    }
+    return draw(id, spec, { rows }, sentence);
   };
 
-  const SHORT = "format(datum.value, datum.value < 1000 ? '~g' : '~s')";
   const option = (select, value, text) => {
     const made = document.createElement("option");
     made.value = value; made.textContent = text; select.append(made);
@@ -325,13 +363,13 @@
   const drawExplorer = () => {
     const metric = $("explore-metric").value;
     $("explore-note").textContent = data.metrics[metric].definition + " " + data.metrics[metric].formula + ".";
-    return drawMetric("explore", [metric], $("explore-key").value, $("explore-series").value,
-      $("explore-scale-kind").value);
+    return drawMetric("explore", [metric], $("explore-key").value,
+      { only: $("explore-series").value, scale: $("explore-scale-kind").value });
   };
   // Another metric or key has other series: offer those, and keep the choice where it still exists.
   const drawExplorerAnew = () => {
     const select = $("explore-series"), before = select.value;
-    const names = new Set(metricRows([$("explore-metric").value], $("explore-key").value).map((r) => r.series));
+    const names = new Set(metricRows([$("explore-metric").value], $("explore-key").value).flatMap((r) => r.series.split("\u00a0= ")));
     select.replaceChildren();
     option(select, "", "all");
     for (const name of names) option(select, name, name);
@@ -346,74 +384,32 @@
     showData("bounds", [["series", "series"], ["x", "ε of the volume"], ["y", "per check"]], rows);
     const sentence = "Counts per check, " + title + ": " + rows.map((r) => r.series + " at ε = " + r.x + " " + r.text)
       .join("; ") + ".";
-    return draw("bounds", specs.bounds, { rows }, sentence).catch(failed("bounds"));
+    const spec = fill(specs.bounds, {}), names = inOrder(rows.map((r) => r.series)), counts = rows.map((r) => r.y);
+    const drawn = numbered(rows.map((r) => ({ ...r, hue: names.get(r.series) })));
+    paint("bounds", spec, drawn);
+    for (const { encoding } of spec.layer) encoding.y.axis = { labelExpr: SHORT, values: tens(Math.min(...counts) / 5, 5 * Math.max(...counts)) };
+    return draw("bounds", spec, { rows: drawn }, sentence).catch(failed("bounds"));
   };
 
   // ---- what answers -------------------------------------------------------------------------------------
-  const tens = (low, high) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 12)).filter((ten) => low <= ten && ten <= high);
-  const drawRows = (id, name, headed = false) => {
-    const { title, unit } = data.metrics[name];
-    // A setting that has no such thing has its row too: none is neither 0 nor forgotten.
-    const known = shownPoints().filter((p) => p.values[name].mean !== null || p.values[name].text === data.none);
-    const positive = known.map((p) => p.values[name].mean).filter((mean) => mean !== null);
-    // Values that differ a hundredfold are all nothing but the largest on a linear axis.
-    const log = unit !== "share" && Math.min(...positive) > 0 && Math.max(...positive) > 100 * Math.min(...positive);
-    const zero = log ? Math.min(...positive) / 2 : 0;
-    const rows = known.map((p) => {
-      const v = p.values[name];
-      return { setting: p.title, series: p.title, y: v.mean, low: v.low === null ? null : log ? Math.max(v.low, v.mean / 10) : v.low, high: v.high, zero, text: v.text,
-        end: v.high ?? v.mean ?? zero, short: v.text.split(" ± ")[0], seeds: v.n };
-    });
-    showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
-      rows);
-    const words = withUnit(title, unit);
-    const axis = headed ? unit.replace("share", "") : words; // where the heading has the metric's name
-    const spec = fill(specs.rows, { __y_title__: axis + (log ? ", logarithmic" : "") });
-    spec.height = 44 * rows.length;
-    paint(spec, coloursOfSettings(), new Set(rows.map((r) => r.setting)));
-    if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
-    const top = Math.max(...rows.map((r) => r.high ?? r.y), 0);
-    for (const layer of spec.layer) {
-      layer.encoding.x.axis = unit === "share" ? { format: "%", tickCount: 4 }
-        : { labelExpr: log || top >= 1e4 ? SHORT : undefined, tickCount: 4, values: log ? tens(zero, 20 * top) : undefined };
-      // Room for the number beside the largest dot.
-      layer.encoding.x.scale = log ? { type: "log", domain: [zero, 20 * top], nice: false } : { domainMax: 1.3 * top || 1, nice: false };
-      if (layer.mark.dy) layer.mark.limit = $(id).clientWidth - 20;
-    }
-    return draw(id, spec, { rows }, words + ": " + rows.map((r) => r.setting + " " + r.text).join("; ") +
-      ". The data are below the picture.");
-  };
   const drawTimes = (id, picture) => {
-    const { rows, marks = [] } = picture;
+    const { rows } = picture, [first, last] = [Math.min, Math.max].map((of) => of(...rows.map((r) => r.x)));
+    const marks = (picture.marks ?? []).filter((mark) => first <= mark.x && mark.x <= last);
     showData(id, [["series", "series"], ["x", "from, ms"], ["y", picture.y], ["text", "here"]], rows);
     const spec = fill(specs.times, { __y_title__: picture.y });
-    const names = new Set(rows.map((r) => r.series)), settings = data.points.map((point) => point.title);
+    const names = [...inOrder(rows.map((r) => r.series)).keys()], settings = data.points.map((point) => point.title);
+    const highest = Math.max(...rows.map((r) => r.y));
     // A line that stands for several settings has the colour of the first; one of no setting the next in order.
-    paint(spec, coloured(new Map([...names].map((name, i) => {
-      const first = settings.indexOf(rows.find((r) => r.series === name).setting);
-      return [name, first < 0 ? i : first];
-    }))), names);
-    fitLegend(id, spec, names);
+    const hueOf = (r) => { const first = settings.indexOf(r.setting); return first < 0 ? names.indexOf(r.series) : first; };
+    const drawn = withNumbers(numbered(rows.map((r) => ({ ...r, hue: hueOf(r) }))), (r) => r.y, (y) => 260 * y / highest);
+    paint(id, spec, drawn);
     spec.layer[0].encoding.y.axis = { format: picture.unit === "share" ? "%" : undefined, tickCount: 5 };
     if (!marks.length) spec.layer.splice(1, 1);
-    const peaks = [...names].map((name) => {
+    const peaks = names.map((name) => {
       const most = rows.filter((r) => r.series === name).reduce((a, b) => (b.y > a.y ? b : a));
       return name + " at most at " + Math.round(most.x).toLocaleString("en") + " ms: " + most.text;
     });
-    return draw(id, spec, { rows, marks }, picture.title + ": " + peaks.join("; ") + ". The data are below the picture.");
-  };
-  // On which side of its dot a name lies on no other name or dot; nowhere if there is no room, as the caption says.
-  const sides = (rows, x, y, width) => {
-    const dots = rows.map((r) => [x(r.x) - 8, y(r.y) - 6, x(r.x) + 8, y(r.y) + 6]), taken = [...dots];
-    return rows.map((r, i) => [r, i]).sort(([a], [b]) => b.front - a.front).map(([r, i]) => {
-      const long = 6.2 * r.label.length, [px, py] = [x(r.x), y(r.y)];
-      const boxes = { right: [px + 9, py - 7, px + 11 + long, py + 7], left: [px - 11 - long, py - 7, px - 9, py + 7],
-        above: [px - long / 2, py - 24, px + long / 2, py - 10], below: [px - long / 2, py + 10, px + long / 2, py + 24] };
-      const at = long && Object.keys(boxes).find((side) => { const box = boxes[side]; return box[0] > 0 && box[2] < width
-        && !taken.some((t, j) => j !== i && box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3]); });
-      if (at) taken.push(boxes[at]);
-      return { ...r, at: at || "nowhere" };
-    });
+    return draw(id, spec, { rows: drawn, marks }, picture.title + ": " + peaks.join("; ") + ". The data are below the picture.");
   };
   const drawTrade = (id, picture) => {
     const known = picture.rows.filter((r) => r.x > 0 && r.y !== null);
@@ -425,16 +421,20 @@
       ["y", picture.y], ["low", "95 % low"], ["high", "95 % high"], ["front", "on the front"]], known);
     const left = Math.min(...known.map((r) => r.xlow)) / 2, right = 2 * Math.max(...known.map((r) => r.xhigh));
     const least = Math.max(-0.2, Math.min(0, ...known.map((r) => r.low ?? r.y))), width = $(id).clientWidth - 60; // costs may exceed what is saved
-    const rows = sides(known, (x) => width * Math.log(x / left) / Math.log(right / left), (y) => 338 * (1.15 - y) / (1.15 - least), width);
-    const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
-    const names = new Set(rows.map((r) => r.series)), decades = tens(left, right);
-    // A method has the same colour in all pictures of a workload.
-    const all = new Set(data.studyCharts.flatMap((chart) => chart.of.filter((of) => of.case === picture.case))
+    // A method has the same colour and number in all pictures of a workload.
+    const all = inOrder(data.studyCharts.flatMap((chart) => chart.of.filter((of) => of.case === picture.case))
       .flatMap((of) => of.rows.map((r) => r.series)));
-    fitLegend(id, spec, names);
-    paint(spec, coloured(new Map([...all].map((name, i) => [name, i]))), names);
+    const across = Math.log(right / left), high = 1.15 - least;
+    const px = (x) => width * Math.log(x / left) / across, py = (y) => 338 * (1.15 - y) / high;
+    const dots = numbered(known, all).map((r, i) => ({ ...r, hue: all.get(known[i].series), label: [r.number, r.label].filter(Boolean).join(": ") }))
+      .sort((a, b) => b.front - a.front);
+    const bars = dots.flatMap((r) => [[px(r.xlow), py(r.y) - 1, px(r.xhigh), py(r.y) + 1], [px(r.x) - 1, py(r.high ?? r.y), px(r.x) + 1, py(r.low ?? r.y)]]);
+    const places = window.coverlayNetwork.placed(dots.map((r) => ({ text: r.label, radius: 5, x: px(r.x), y: py(r.y) })), width, 338, { bars });
+    const rows = dots.map((r, i) => ({ ...r, at: places[i] && { x: left * Math.exp(places[i].left / width * across), y: 1.15 - places[i].middle / 338 * high } }));
+    const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
+    paint(id, spec, rows);
     for (const layer of spec.layer) {
-      if (decades.length > 1) layer.encoding.x.axis = { ...layer.encoding.x.axis, values: decades };
+      layer.encoding.x.axis = { ...layer.encoding.x.axis, values: tens(left, right) };
       layer.encoding.x.scale = { type: "log", domain: [left, right], nice: false };
       layer.encoding.y.scale = { domain: [least, 1.15], nice: false, clamp: true };
       layer.encoding.y.axis = { format: "%", values: [0, 0.2, 0.4, 0.6, 0.8, 1] };
@@ -442,34 +442,38 @@
     return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
       rows.map((r) => r.name + ": " + r.text).join("; ") + ".");
   };
+  const gap = (values) => {
+    const sorted = [...values].sort((a, b) => a - b), range = sorted.at(-1) - sorted[0];
+    return Math.max(...sorted.slice(1).map((value, i) => value - sorted[i])) / range;
+  };
   const drawCurve = (id, picture) => {
     const { metrics, key, per, x, marks } = picture;
-    const rows = metricRows(metrics, key).filter((r) => r.x !== null).map((r) => ({ ...r, x: per * Number(r.x) }))
+    const rows = metricRows(metrics, key).filter((r) => r.x !== null && r.y !== null).map((r) => ({ ...r, x: per * Number(r.x) }))
       .sort((a, b) => a.x - b.x);
     showData(id, [["series", "series"], ["x", x], ["metric", "metric"], ["y", "mean"], ["low", "95 % low"],
       ["high", "95 % high"], ["seeds", "seeds"]], rows);
     const spec = fill(specs.curve, { __x_title__: x, __y_title__: picture.y });
-    rows.forEach((r) => { r.series = called(r.series); });
-    const series = new Set(rows.map((r) => r.series)), ys = [...rows, ...marks].map((r) => r.y);
-    fitLegend(id, spec, series);
-    paint(spec, ofMerged(coloursAgainst(key), rows), series);
+    const ys = [...rows, ...marks].map((r) => r.y), xs = rows.map((r) => r.x), far = Math.max(...xs) >= 1e5;
+    const wide = Math.min(...xs) > 0 && gap(xs.map(Math.log)) < gap(xs); // where they lie more evenly
     // Beyond saturation latencies are as long as the run: what is below would look like nothing.
     const log = data.metrics[metrics[0]].unit === "ms" && Math.max(...ys) > 30 * Math.min(...ys);
-    const far = Math.max(...rows.map((r) => r.x)) >= 1e5;
-    for (const layer of spec.layer) {
-      const { encoding } = layer;
+    const range = log ? Math.log(Math.max(...ys) / Math.min(...ys)) : Math.max(...ys), pixel = (y) => 260 * (log ? Math.log(y) : y) / range;
+    const drawn = withNumbers(asLines(nearAsOne(rows, pixel)), (r) => r.x, pixel);
+    paint(id, spec, drawn);
+    for (const { encoding } of spec.layer) {
       encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.1 * Math.max(...ys) };
-      encoding.y.axis = { tickCount: 6 };
-      if (encoding.x?.field) encoding.x.axis = { format: far ? "~s" : ",~f", tickCount: 6 };
+      encoding.y.axis = { tickCount: 6, labelExpr: log ? SHORT : undefined };
+      if (encoding.x?.field) encoding.x.axis = { format: far ? "~s" : ",~f", tickCount: 6, values: wide ? tens(Math.min(...xs), Math.max(...xs)) : undefined };
+      if (encoding.x?.field && wide) encoding.x.scale = { type: "log", nice: false };
       if (metrics.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
     }
-    if (!marks.length) spec.layer.splice(2);
-    return draw(id, spec, { rows, marks }, spoken(rows, picture.title, x) +
+    if (!marks.length) spec.layer.splice(3);
+    return draw(id, spec, { rows: drawn, marks }, spoken(rows, picture.title, x) +
       marks.map((mark) => " " + mark.name + ".").join(""));
   };
   const PICTURES = {
     curve: drawCurve,
-    rows: (id, picture) => drawRows(id, picture.metrics[0], true),
+    rows: (id, picture) => drawMetric(id, picture.metrics, EACH, { headed: true }),
     lines: (id, picture) => drawMetric(id, picture.metrics, picture.key),
     times: drawTimes,
     trade: drawTrade,
@@ -601,8 +605,9 @@
   };
 
   // ---- the table: sorted, filtered, and which settings are shown -----------------------------------------
-  const drawChart = (chart) => (data.dimensions[0].numeric || data.points.length > 14
-    ? drawMetric(chart.id, chart.metrics, data.defaultKey) : drawRows(chart.id, chart.metrics[0]).catch(failed(chart.id)));
+  // Against the first swept key along which something changes; a small sweep of names has a row per setting.
+  const drawChart = ({ id, metrics }) => drawMetric(id, metrics, !data.dimensions[0].numeric && data.points.length <= 14 ? EACH
+    : (data.dimensions.find((d) => changes(metrics, d.name)) ?? data.dimensions[0]).name);
   const drawPair = () => {
     const place = $("pair");
     place.hidden = ticked.size !== 2;
@@ -623,6 +628,7 @@
       for (const text of [withUnit(title, unit), a.text, b.text, change]) line.insertCell().textContent = text;
       for (const cell of [...line.cells].slice(1)) cell.className = "num";
     }
+    named(table);
     place.replaceChildren(table);
   };
   const drawShown = () => {
@@ -679,7 +685,9 @@
   };
 
   if (data.points.length) {
-    for (const [name, metric] of Object.entries(data.metrics)) option($("explore-metric"), name, metric.title);
+    const metrics = Object.entries(data.metrics);
+    for (const [name, metric] of metrics) option($("explore-metric"), name, metric.title);
+    $("explore-metric").value = (metrics.find(([name]) => data.dimensions.some((d) => changes([name], d.name))) ?? metrics[0])[0];
     for (const dimension of data.dimensions) option($("explore-key"), dimension.name, dimension.title);
     $("explore-key").value = data.defaultKey;
     $("explore-metric").onchange = $("explore-key").onchange = drawExplorerAnew;

@@ -49,7 +49,7 @@ def test_lines_too_close_to_tell_apart_are_one_with_all_names(tmp_path: Path) ->
     assert "simple routing ≈ identity routing" in legend
     assert "covering" in of_chart(dom, "answer-0")
     data = dom.partition('id="answer-0-data"')[2].partition("</table>")[0]
-    assert "<td>identity routing</td>" in data, "the data have each"
+    assert ">identity routing</td>" in data, "the data have each"
 
 
 @needs_browser

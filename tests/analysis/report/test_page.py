@@ -172,7 +172,7 @@ VISIT = r"""
   seen.charts = [...document.querySelectorAll(".chart")].filter((e) => e.checkVisibility()).length;
   seen.metric = await change("explore-metric", "explore", "control_messages");
   seen.log = await change("explore-scale-kind", "explore", "log");
-  seen.ticks = at("explore").querySelectorAll('[aria-label^="Y-axis"] .role-axis-label text').length;
+  seen.ticks = at("explore").querySelectorAll('[aria-label^="X-axis"] .role-axis-label text').length;
   await change("explore-scale-kind", "explore", "auto");
   seen.measure = await change("overlay-measure", "overlay", "1");
   seen.back = await change("overlay-measure", "overlay", "0");
@@ -362,7 +362,7 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     assert {name: seen[name] for name in names} == dict.fromkeys(names, True)
     assert seen["ticks"] > 1
     assert seen["wide"] == []
-    assert len(seen["names"]) >= 2
+    assert len(seen["names"]) >= (2 if width > 640 else 1), "names are whole, or not there"
     assert seen["tip"].startswith("b0 </script>")
     assert seen["start"].endswith("Before the first step.")
     assert seen["first"].startswith("Step 1 of 2.")

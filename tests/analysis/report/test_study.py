@@ -423,9 +423,9 @@ def test_in_the_slides_model_searches_are_compared_at_the_resolution_that_is_giv
     assert {row.given_bits for row in case.rows if "slides’ model" in row.costs} == {"8", "16"}
     drawn = kept_rows(case, STORES)
     assert {row["series"] for row in drawn if row["kind"] == "measured"} == {
-        "zorder-emulated",
+        "zorder-emulated, ε of the volume",
         "zorder-emulated, 8 bits",
-        "zorder-emulated, 16 bits",
+        "zorder-emulated, 16 bits, ε of the volume",
     }
     (lower,) = (row for row in drawn if row["series"] == "slides’ lower bound, exact, 16 bits")
     assert (lower["x"], lower["y"]) == (2 * 500.0, 1.0), "two checks per subscription"
