@@ -23,7 +23,7 @@ from analysis.report.facts import facts
 from analysis.report.numbers import number_text, value_text
 from analysis.report.page import begin
 from analysis.report.page_data import bounded
-from analysis.report.print_style import COLOURS, FIT, LETTER, Figure, printed
+from analysis.report.print_style import COLOURS, FIT, LETTER, TYPE, Figure, printed
 from analysis.report.study import is_study
 from analysis.report.study_figures import study_figures
 from analysis.report.summary import Summary
@@ -37,7 +37,9 @@ FORMATS = ("pdf", "svg", "png", "csv")
 INCH = 72.0
 POINTS = {"in": INCH, "cm": INCH / 2.54, "mm": INCH / 25.4, "pt": 1.0}
 PPI = 300
-ROW, HEIGHT = 13, 115  # points per setting; of a chart with lines
+ROW, HEIGHT = 13, 115  # points per setting with a name of one line; of a chart with lines
+BROKEN = "split(datum.label, '\\n')"  # names are broken between words, never cut
+BESIDE = 0.012  # of the axis: between the intervals of two series
 NARROWEST, WIDEST = 1.0, 20.0  # inches
 FAR = 50.0  # from this ratio on, a logarithmic scale
 MOST_LINES = 6  # in one picture
@@ -137,24 +139,31 @@ def _is_far(numbers: pd.Series[float]) -> bool:
 
 def _rows(shown: pd.DataFrame, quantity: dict[str, Any], width: float) -> alt.LayerChart:
     """A row per setting: its mean and interval."""
-    base = alt.Chart(shown).encode(
-        y=alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=0.5 * width, ticks=False, domain=False))
-    )
+    broken = _broken(shown["setting"], 0.5 * width)
+    row = ROW + (max(name.count("\n") for name in broken)) * TYPE
+    axis = alt.Axis(labelExpr=BROKEN, labelLimit=0, ticks=False, domain=False)
+    base = alt.Chart(shown.assign(setting=broken)).encode(y=alt.Y("setting:N", sort=None, title=None, axis=axis))
     intervals = base.mark_rule(color=COLOURS[0]).encode(x=alt.X("low:Q", **quantity), x2="high:Q")
     points = base.mark_point(filled=True, size=16, color=COLOURS[0]).encode(x=alt.X("mean:Q", **quantity))
     layers = [intervals, points] if shown["low"].notna().any() else [points]
-    return alt.layer(*layers).properties(width=width, height=ROW * len(shown), autosize=FIT)
+    return alt.layer(*layers).properties(width=width, height=row * len(shown), autosize=FIT)
 
 
 def _lines(shown: pd.DataFrame, swept: str, quantity: dict[str, Any], width: float) -> alt.LayerChart | alt.FacetChart:
     """A line per series, told apart by colours if they are few, else each in a panel of its own."""
     several, panels = shown["series"].nunique() > 1, shown["series"].nunique() > MOST_LINES
-    scale = alt.Scale(type="log") if _is_far(shown["x"]) else alt.Scale(zero=True, nice=True)
-    x = alt.X("x:Q", title=swept, scale=scale, axis=alt.Axis(values=sorted({*shown["x"]}), grid=False, format="~s"))
+    far = _is_far(shown["x"])
+    scale = alt.Scale(type="log") if far else alt.Scale(zero=True, nice=True)
+    x = alt.X("at:Q", title=swept, scale=scale, axis=alt.Axis(values=sorted({*shown["x"]}), grid=False, format="~s"))
     room = (width - AXIS - GAP) / 2 if panels else width - AXIS
-    broken = [fill(name, int(room / LETTER), break_long_words=False) for name in shown["series"]]
-    shown, split = shown.assign(series=broken), "split(datum.label, '\\n')"
-    legend = alt.Legend(orient="top", columns=1, labelLimit=width, labelExpr=split)
+    # Intervals at the same place would hide each other.
+    lines = [*dict.fromkeys(shown["series"])]
+    apart = 0.0 if panels or shown["low"].isna().all() else BESIDE
+    moved = [apart * (lines.index(name) - (len(lines) - 1) / 2) for name in shown["series"]]
+    end = float(shown["x"].max())
+    at = [x * (end / shown["x"].min()) ** by if far else x + by * end for x, by in zip(shown["x"], moved, strict=True)]
+    shown = shown.assign(series=_broken(shown["series"], room), at=at)
+    legend = alt.Legend(orient="top", columns=1, labelLimit=0, labelExpr=BROKEN)
     named = alt.Color("series:N", sort=None, title=None, scale=alt.Scale(range=COLOURS), legend=legend)
     line = alt.Chart(shown).encode(x=x, color=named if several and not panels else alt.value(COLOURS[0]))
     mean = line.encode(y=alt.Y("mean:Q", **quantity))
@@ -164,9 +173,15 @@ def _lines(shown: pd.DataFrame, swept: str, quantity: dict[str, Any], width: flo
         layers.insert(0, line.mark_rule().encode(y=alt.Y("low:Q", **quantity), y2="high:Q"))
     if not panels:
         return alt.layer(*layers).properties(width=width, height=HEIGHT, autosize=FIT)
-    header = alt.Header(title=None, labelLimit=room, labelExpr=split)
+    header = alt.Header(title=None, labelLimit=0, labelExpr=BROKEN)
     each = alt.layer(*layers).properties(width=room, height=HEIGHT / 2)
     return each.facet(facet=alt.Facet("series:N", sort=None, header=header), columns=2, spacing=GAP)
+
+
+def _broken(names: pd.Series[str], width: float) -> list[str]:
+    """Names in lines that are at most so wide if their words are; a key and its number stay together."""
+    whole = (re.sub(r" (?=[\d=])", "\u00a0", name) for name in names)
+    return [fill(name, int(width / LETTER), break_long_words=False, break_on_hyphens=False) for name in whole]
 
 
 def _as_one(data: pd.DataFrame) -> pd.DataFrame:
@@ -225,7 +240,8 @@ def _caption(effects: Effects, name: str, data: pd.DataFrame) -> str:
     none = f" Left out, because there are none: {'; '.join(without)}." if without else ""
     hidden = ["".join(names) for names in _hidden(data) if len(names) > 1] if _along(effects) else []
     one = f" Drawn as one line, = equal, ≈ within {100 * NEAR:g} % of the axis: {'; '.join(hidden)}." if hidden else ""
-    return f"{name}: {known.definition} {means}. {facts(summary)}. {varied or 'Nothing is varied'}.{one}{none}"
+    moved = " Marks of several lines are a little beside their value." if several and _along(effects) else ""
+    return f"{name}: {known.definition} {means}. {facts(summary)}. {varied or 'Nothing is varied'}.{one}{moved}{none}"
 
 
 def _levels(factor: Any) -> list[str]:

@@ -38,16 +38,21 @@ CHARTS = (
 
 
 def charts_that_differ(effects: Effects, answered: Answer) -> tuple[list[dict[str, Any]], str]:
-    """The pictures of CHARTS that differ and that the answer lacks; a sentence about what does not differ."""
-    before = {name for picture in answered.pictures for name in picture.get("metrics", ())}
+    """The pictures of CHARTS that differ and that the answer lacks; a sentence about what does not differ.
+
+    What repeats the numbers of a picture before it is no picture: control messages where none of them is taken back.
+    """
+    before = [name for picture in answered.pictures for name in picture.get("metrics", ())]
     drawn, same = [], []
     for number, (title, metrics, caption) in enumerate(CHARTS):
         known = [name for name in metrics if effects.summary.means(name)]
         different = differing(effects, known)
         if not different:
             same += known
-        elif not before & {*known}:
-            drawn.append({"id": f"chart-{number}", "title": title, "metrics": different, "caption": caption})
+        elif not {*before} & {*known}:
+            new = [name for name in differing(effects, [*before, *different]) if name not in before]
+            before += new
+            drawn += [{"id": f"chart-{number}", "title": title, "metrics": new, "caption": caption}] if new else []
     return drawn, alike(effects, same)
 
 

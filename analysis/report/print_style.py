@@ -31,7 +31,7 @@ def printed(chart: alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
     found: dict[str, Any] = (
         chart.configure(font="Arial, Helvetica, sans-serif", background="white", padding=2)
         .configure_view(stroke=None)
-        .configure_axis(**fonts, labelOverlap="greedy")
+        .configure_axis(**fonts, labelOverlap="greedy", labelSeparation=4)
         .configure_legend(**fonts, symbolSize=20)
         .configure_header(labelFontSize=TYPE, labelPadding=2)
         .to_dict()

@@ -73,7 +73,7 @@ window.coverlayNetwork = (() => {
     const taken = [...bars, ...dots.map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius])];
     let written = 0;
     return dots.map(({ x, y, radius, text }) => {
-      const long = 6.4 * text.length, off = radius + 4;
+      const long = 6.8 * text.length, off = radius + 4;
       const lefts = [x + off, x - off - long, x - long / 2, x + 4, x - 4 - long], middles = [y, y - off - 7, y + off + 7];
       for (const middle of long && written < most ? middles : []) for (const left of middle === y ? lefts.slice(0, 2) : lefts.slice(2)) {
         const box = [left, middle - 7, left + long, middle + 7];

@@ -51,7 +51,7 @@
       return { ...r, number, series: many ? number + "\u2002" + r.series : r.series };
     });
   };
-  const broken = (name, letters) => name.replace(new RegExp("(.{1," + letters + "})(?: |$)", "g"), "$1\n").trim();
+  const broken = (name, letters) => name.replace(/ (?=[\d=])/g, "\u00a0").replace(new RegExp("(.{1," + letters + "})(?: |$)", "g"), "$1\n").trim();
   // Colours by the first of the names of a series; a legend in as many columns as fit whole names, which are broken between
   // words if one alone does not fit.
   const paint = (id, spec, rows) => {
@@ -608,6 +608,7 @@
   // Against the first swept key along which something changes; a small sweep of names has a row per setting.
   const drawChart = ({ id, metrics }) => drawMetric(id, metrics, !data.dimensions[0].numeric && data.points.length <= 14 ? EACH
     : (data.dimensions.find((d) => changes(metrics, d.name)) ?? data.dimensions[0]).name);
+  const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value));
   const drawPair = () => {
     const place = $("pair");
     place.hidden = ticked.size !== 2;
@@ -623,17 +624,17 @@
       const [a, b] = [one, other].map((point) => point.values[name]);
       if (a.mean === null && b.mean === null) continue;
       const change = a.mean === null || b.mean === null ? "–" : a.mean === b.mean ? "=" : unit === "share"
-        ? number(100 * (b.mean - a.mean)) + " points" : a.mean ? number(100 * (b.mean - a.mean) / Math.abs(a.mean)) + " %" : "";
+        ? signed(100 * (b.mean - a.mean)) + " points" : a.mean ? signed(100 * (b.mean - a.mean) / Math.abs(a.mean)) + " %" : "";
       const line = body.insertRow();
       for (const text of [withUnit(title, unit), a.text, b.text, change]) line.insertCell().textContent = text;
-      for (const cell of [...line.cells].slice(1)) cell.className = "num";
     }
+    for (const row of table.rows) for (const cell of [...row.cells].slice(1)) cell.className = "num";
     named(table);
     place.replaceChildren(table);
   };
   const drawShown = () => {
     drawPair();
-    return Promise.all([...($("study-pick") ? [] : data.answer.map(drawAnswer)), ...data.charts.map(drawChart),
+    return Promise.all([...($("study-pick") ? [] : data.answer.map((chart) => drawAnswer(chart))), ...data.charts.map(drawChart),
       ...(data.points.length ? [drawExplorerAnew()] : [])]);
   };
   const lines = () => [...$("table").tBodies[0].rows];

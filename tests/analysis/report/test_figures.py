@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pandas as pd
 import pytest
 
 from analysis.report.effects import Effects
-from analysis.report.figures import _as_one, _caption, _chart, _data, points, write_figures
+from analysis.report.figures import _as_one, _broken, _caption, _chart, _data, points, write_figures
+from analysis.report.print_style import LETTER
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
 from tests.analysis.report.summaries import make, with_counts
@@ -79,6 +81,34 @@ def test_lines_that_hide_each_other_are_one_and_the_caption_has_all_names() -> N
     assert "≈ within 1 % of the axis: a = b ≈ c." in _caption(effects, "entries", data)
     many = _as_one(_data(along_k({"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 9.0}), "entries"))
     assert [*dict.fromkeys(many["series"])] == ["a and 3 like it", "e"]
+
+
+def test_a_name_is_broken_between_words_and_never_cut() -> None:
+    points_of: list[Any] = [
+        ({"overlay.file": f"/{name}.gml"}, {"entries": size})
+        for name, size in (("an uncommonly long name of an overlay that nobody would ever give", 1.0), ("short", 2.0))
+    ]
+    effects = Effects(with_counts(make(points_of)))
+    spec = _chart(effects, "entries", _data(effects, "entries"), points("3.3in"))
+    rows = next(iter(spec["datasets"].values()))
+    names = [row["setting"] for row in rows]
+    assert "\n" in names[0]
+    assert names[0].replace("\n", " ") == effects.title(effects.summary.order[0])
+    assert spec["layer"][0]["encoding"]["y"]["axis"]["labelLimit"] == 0
+    numbered = pd.Series(["covering, barabasi-albert, brokers 20"])
+    assert _broken(numbered, 36.5 * LETTER) == ["covering, barabasi-albert,\nbrokers\u00a020"]
+
+
+def test_intervals_of_two_lines_do_not_hide_each_other() -> None:
+    effects = along_k({"a": 1.0, "b": 3.0})
+    data = _data(effects, "entries")
+    rows = next(iter(_chart(effects, "entries", data, points("3.3in"))["datasets"].values()))
+    places = {(row["x"], row["at"]) for row in rows}
+    assert len(places) == len(rows) == 6
+    assert all(at == pytest.approx(x, rel=0.05) for x, at in places)
+    seeds = effects.summary.runs.assign(seed=range(len(effects.summary.runs)))
+    several = Effects(replace(effects.summary, runs=seeds))
+    assert "a little beside" in _caption(several, "entries", data)
 
 
 @pytest.mark.parametrize(("lines", "panels"), [(6, False), (7, True)])
