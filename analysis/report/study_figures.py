@@ -38,7 +38,8 @@ def study_figures(cases: Sequence[Case], width: float) -> list[Figure]:
 def _chart(picture: Mapping[str, Any], rows: Sequence[Dot], width: float) -> dict[str, Any]:
     ends = [min(row["xlow"] for row in rows) / 1.5, 1.5 * max(row["xhigh"] for row in rows)]
     x = alt.Scale(type="log", domain=ends, nice=False)
-    least = max(LOWEST, STEP * math.floor(min(row["low"] for row in rows) / STEP))
+    lowest = STEP * math.floor(min(row["low"] for row in rows) / STEP)
+    least = max(LOWEST, min(1 - STEP, lowest))  # also where all keep everything
     y = alt.Scale(domain=[least, 1 + (1 - least) / 10], clamp=True, nice=False)
     short = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
     axis = {"axis": alt.Axis(labelExpr=short, values=_ticks(*x.domain), grid=False), "title": picture["x"]}

@@ -47,6 +47,14 @@ def test_no_chart_of_nothing() -> None:
     assert len(study_figures(study(made(sweep(0.2, 100.0))), WIDTH)) == 1
 
 
+@pytest.mark.parametrize("messages", [90.0, 80.0], ids=["everything", "more"])
+def test_searches_that_all_keep_everything_are_drawn(messages: float) -> None:
+    (figure,) = study_figures(study(made(sweep(0.2, messages))), WIDTH)
+    domain = figure.spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert domain == pytest.approx([0.8, 1.02])
+    assert all(dot["y"] > 0 and dot["low"] == dot["high"] for dot in figure.data.to_dict("records"))
+
+
 def dot(x: float, y: float, front: bool, name: str) -> dict[str, Any]:
     ends = {"low": y, "high": y, "xlow": x, "xhigh": x}
     return {"series": "budget", "name": name, "label": name, "kind": "measured", "x": x, "y": y, **ends, "front": front}
