@@ -5,7 +5,8 @@ same ones, whatever the engine, and a larger share keeps all that a smaller one 
 subscription, and all deliveries of an event, are kept or left out together: `coverlay explain` tells the whole story
 of those that are there.
 
-The rest is added up by everything that metrics tell apart, so rows and rest together give every total exactly. Only
+The rest is added up by everything that metrics tell apart, so rows and rest together give every total exactly; checks
+that searched no curve, such as those of an empty link, are added up apart from those that have a resolution. Only
 what needs single rows (the list of the costliest misses, `explain`) comes from the sample.
 """
 
@@ -23,6 +24,7 @@ from broker.trace.buckets import SHARE_UNIT, TIME_UNIT, WORK_UNIT, in_units
 from broker.trace.schema import SCHEMAS, to_table
 
 BATCH = 1 << 20  # rows looked at together
+BITS, ON_CURVE = "bits", "on curve"  # a column of decisions, and whether it is above 0
 # What is sampled: the column whose number decides, and the units in which columns of fractions are added up.
 SAMPLED: dict[str, tuple[str, dict[str, float]]] = {
     "decisions": ("subscription", {"volume": SHARE_UNIT, "took": WORK_UNIT}),
@@ -104,7 +106,10 @@ def _added_up(name: str, rows: pa.RecordBatch | pa.Table, units: Mapping[str, fl
 
 
 def _grouped(table: pa.Table, keys: list[str], sums: list[str]) -> pa.Table:
-    found = table.group_by(keys, use_threads=False).aggregate([(column, "sum") for column in sums])
+    apart = []
+    if BITS in sums:
+        apart, table = [ON_CURVE], table.append_column(ON_CURVE, pc.greater(table.column(BITS), 0))
+    found = table.group_by([*keys, *apart], use_threads=False).aggregate([(column, "sum") for column in sums])
     return found.rename_columns([name.removesuffix("_sum") for name in found.column_names]).select([*keys, *sums])
 
 
@@ -113,7 +118,8 @@ def _total(name: str, parts: list[pa.Table], units: Mapping[str, float]) -> pa.T
     if not parts:
         return SCHEMAS[f"{name}_rest"].empty_table()
     total = _grouped(pa.concat_tables(parts), keys, sums)
-    total = total.take(pc.sort_indices(total, [(key, "ascending") for key in keys]))
+    order = [*keys, *([BITS] if BITS in sums else [])]
+    total = total.take(pc.sort_indices(total, [(key, "ascending") for key in order]))
     columns = {column: total.column(column) for column in total.column_names}
     for column, unit in units.items():
         columns[column] = pc.multiply(columns[column].cast(pa.float64(), safe=False), unit)

@@ -52,7 +52,7 @@ class DensityIndex(CurveIndex):
         *,
         bits: Bits = None,
         audit: Annotated[
-            float, Key("with ε > 0, share of checks that search to the end, to learn when to stop")
+            float, Key("with ε > 0 of the covers, share of checks that search to the end, to learn when to stop")
         ] = 0.05,
     ) -> None:
         super().__init__(domain, epsilon, bits)

@@ -25,6 +25,7 @@ DECISION_COUNTS = Query(
     "decision_counts",
     f"""
     select {_KEYS}, sum(count) count, {", ".join(f"sum(cast({name} as decimal(38, 0))) {name}" for name in _COUNTED)},
+        sum(if(bits > 0, count, 0)) on_curve,
         sum({in_units("volume", SHARE_UNIT)}) volume, sum({in_units("took", WORK_UNIT)}) took
     from (select {_KEYS}, 1 count, {_WORK} from decisions union all
           select {_KEYS}, count, {_WORK} from decisions_rest)
@@ -54,8 +55,8 @@ COVERING_TOTALS = Totals(
     f"""
     select run, sum(if({_CHECK}, count, 0)) checks, sum(if({_CHECK} and capped, count, 0)) capped_checks,
         sum(probes) probes, sum(candidates) candidates, sum(cubes) cubes, sum(runs) key_ranges,
-        {", ".join(map(_of_checks, (*_COUNTED, "volume", "took")))},
-        sum(bits) all_bits, sum(took) all_took, {_covers(_CHECK, "")}, {_covers(f"{_CHECK} and at_home", "_at_home")}
+        {", ".join(map(_of_checks, (*_COUNTED, "on_curve", "volume", "took")))},
+        sum(took) all_took, {_covers(_CHECK, "")}, {_covers(f"{_CHECK} and at_home", "_at_home")}
     from decision_counts group by run""",
 )
 
@@ -85,15 +86,16 @@ METRICS = (
            "Σ candidates over checks ÷ checks",
            _per_check("candidates")),
     Metric("bits", "bits per coordinate", "bits",
-           "Resolution of the curve that an average check searched; unknown for methods without a curve.",
-           "Σ bits over checks ÷ checks",
-           f"if(all_bits > 0, {_per_check('bits')}, null)"),
+           "Resolution of the curve in an average check that searched one: not on a link without entries.",
+           "Σ bits over checks ÷ checks with bits above 0",
+           ratio("cast(bits_of_checks as double)", "on_curve_of_checks")),
     Metric("audited", "audited checks", "searches",
-           "Searches per check that went on past the stop of an audited ε, or had no stop yet.",
+           "Searches per check that went on past the stop of an audited ε of the covers, or had no stop yet.",
            "Σ audited over checks ÷ checks",
            _per_check("audited")),
     Metric("past_stop_per_check", "probes past the stop", "probes",
-           "What audits cost: probes of an average check after the stop of an audited ε; they are among its probes.",
+           "Probes of an average check after the stop of an audited ε of the covers, and among its probes: what audits "
+           "cost.",
            "Σ past_stop over checks ÷ checks",
            _per_check("past_stop")),
     Metric("check_time", "time per check", "µs",

@@ -78,7 +78,7 @@ def test_covering_counts_checks_but_not_retractions(counted: Make) -> None:
         {"outcome": "forwarded", "probes": 1, "volume": 1.0, "exact": False},
         {"outcome": "retracted", "probes": 7, "candidates": 5, "pages": 9, "volume": 0.0, "exact": None},
     ]
-    values = (4.0, 23.0, 4.0, 11.0, 1.5, 0.5, 0.244140625, 1.5, 0.5, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None)
+    values = (4.0, 23.0, 4.0, 11.0, 1.5, 2.0, 0.244140625, 1.5, 0.5, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None)
     expect((counted(decisions=rows)), COVERING, *values)
 
 
@@ -131,7 +131,7 @@ def test_covering_adds_what_sampling_left_out(counted: Make) -> None:
     ]
     found = counted(decisions=rows, decisions_rest=rest)
     # 10 checks; exact covering would have found 8 covers, 5 were found; at home 1 of 4.
-    expect(found, COVERING, 10.0, 27.0, 2.0, 30.0, 3.0, 1.2, None, 0.5, 0.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
+    expect(found, COVERING, 10.0, 27.0, 2.0, 30.0, 3.0, 3.0, None, 0.5, 0.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
 
 
 def without(run: Any, table: str, *columns: str) -> None:

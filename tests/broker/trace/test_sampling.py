@@ -86,6 +86,13 @@ def test_rows_and_rest_are_everything(runs):
         assert counted.sort_index().to_dict() == complete["deliveries"].to_pandas().groupby(keys).size().to_dict()
 
 
+def test_checks_that_searched_no_curve_are_apart_in_the_rest():
+    """As on a link without entries: the mean resolution is that of the others, the one that was set."""
+    given = {**SWEEP, "covering": {**SWEEP["covering"], "bits": 2}, "run": {"sample_decisions": 0.5}}
+    rest = simulate(plan(given).runs[0])[0]["decisions_rest"].to_pandas()
+    assert {0.0, 2.0} == {*(rest["bits"] / rest["count"])}
+
+
 def test_the_same_sample_every_time(runs):
     again = simulate(plan({**SWEEP, **HALF}).runs[0])[0]
     assert again["run"].column("trace_hash") == runs[1]["run"].column("trace_hash")
