@@ -74,6 +74,9 @@ class Place:
     unit: str = "µs"
     stores: tuple[str, ...] = ()  # what a method must be able to live in; empty: any index
     given_bits: bool = False  # only searches with a resolution of their own, compared at equal resolution
+    # Methods of exact searches that one would use there, without one of which there is no verdict; empty: any.
+    usual: tuple[str, ...] = ("auto", "kdtree", "packed")
+    lacking: str = 'covering.method = "auto"'  # what to add to a sweep that has none of these
 
     def admits(self, labels: Mapping[str, Any], keys: Mapping[str, Any]) -> bool:
         """Whether a search with these labels and swept keys can be made there."""
@@ -84,12 +87,41 @@ class Place:
         """Whether searches with these swept keys may be compared there."""
         return not self.given_bits or one.get(BITS) == other.get(BITS)
 
+    def is_usual(self, method: str) -> bool:
+        return not self.usual or method in self.usual
+
 
 IN_MEMORY = Place("in memory", "in memory", IN_PROBES, "probes")
+# What answers yes or no only is searched exactly by the curve exhaustively, whatever the method's name.
 STORES = (
-    Place("next-key store", "in a store that returns the next key", LOOKUPS, LOOKUPS, ("yes or no", "next key")),
-    Place("yes-or-no store", "in a store that says yes or no of a range", LOOKUPS, LOOKUPS, ("yes or no",)),
-    Place("slides’ model", "in the slides’ model", LOOKUPS, LOOKUPS, ("yes or no",), given_bits=True),
+    Place(
+        "next-key store",
+        "in a store that returns the next key",
+        LOOKUPS,
+        LOOKUPS,
+        ("yes or no", "next key"),
+        usual=("bigmin", "density"),
+        lacking='covering.method = "bigmin"',
+    ),
+    Place(
+        "yes-or-no store",
+        "in a store that says yes or no of a range",
+        LOOKUPS,
+        LOOKUPS,
+        ("yes or no",),
+        usual=(),
+        lacking="covering.epsilon = 0",
+    ),
+    Place(
+        "slides’ model",
+        "in the slides’ model",
+        LOOKUPS,
+        LOOKUPS,
+        ("yes or no",),
+        given_bits=True,
+        usual=(),
+        lacking="covering.epsilon = 0 with the same covering.bits",
+    ),
 )
 ABOUT_STORES = (
     "Stores have sorted keys only: in one a search asks for the first key at or after another (a key-value store), in "

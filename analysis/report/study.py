@@ -17,8 +17,9 @@ Both are ratios with 95 % intervals over seeds (`Paired`): to exact covering's s
 of the same place. A search *pays* there if the whole interval of what it keeps is at or above `keeps`, and the whole
 interval of its cost at or below `cheaper`. It *may pay* if only the means are; a single seed has no interval. What
 costs less than exact search beyond chance, but more than that, *is cheaper*. These thresholds are parameters;
-`sensitivity` counts the verdicts for others. A place without an exact or without an approximate search has no verdict.
-Of equal searches none is the best: all are named.
+`sensitivity` counts the verdicts for others. A place without an approximate search has no verdict, nor has one without
+an exact search that one would use there (`Place.usual`): what is cheaper than a bad search is not advised. Of equal
+searches none is the best: all are named, and so are those that are not told apart and of which the same holds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product, starmap
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean n
 PAYS, MAYBE, CHEAPER, EXACT = "pays", "may pay", "is cheaper", "use exact"
 NOTHING = "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
+CALLED_BY = {"workload.kind", "workload.width", ATTRIBUTES, SIZE}
 
 
 def against_one(ratios: Floats) -> Paired:
@@ -116,6 +119,14 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Unjudged:
+    """A place whose approximate searches have no exact one to be compared with."""
+
+    held: str
+    place: Place
+
+
+@dataclass(frozen=True)
 class Case:
     """One workload: its rows (exact ones first), what theory says, and a verdict per place."""
 
@@ -125,6 +136,7 @@ class Case:
     verdicts: tuple[Verdict, ...]
     bounds: Mapping[str, Mapping[str, Any]]  # by the bits that were given; see sim/tell/study_bounds.py
     seeds: int  # the fewest of any search
+    unjudged: tuple[Unjudged, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
@@ -220,9 +232,9 @@ def _held(point: str) -> str:
 
 
 def _describing(held: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The keys that describe cases: all but those of routing that all share."""
+    """The keys in titles: those in which cases differ, and what a workload is called by."""
     keys = {key for of in held for key in of}
-    return {key for key in keys if not key.startswith("routing.") or len({value_text(of.get(key)) for of in held}) > 1}
+    return {key for key in keys if key in CALLED_BY or len({value_text(of.get(key)) for of in held}) > 1}
 
 
 def places_of(cases: Sequence[Case]) -> list[Place]:
@@ -248,10 +260,11 @@ def _case(
     }
     saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
     rivals = {place.title: _rivals(summary, place, numbers, exact) for place in where}
+    unjudged = [place for place in where if rivals[place.title] is None]
     rows = []
     for point, mine in sorted(numbers.items(), key=lambda item: item[0] not in exact):
         labels, by_messages = summary.labels(point), (mine["none"] - mine["messages"]) / saved
-        rival = {place: of[point] for place, of in rivals.items() if point in of}
+        rival = {place: of[point] for place, of in rivals.items() if of and point in of}
         columns = {place.title: place.column for place in where if place.title in rival}
         rows.append(
             Row(
@@ -282,7 +295,8 @@ def _case(
         if not (place.given_bits and alike) and (found := _verdict(held, place, rows, away, thresholds)):
             by_place[place.title] = found
     seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
-    return Case(fixed, tuple(rows), away, tuple(by_place.values()), theory, seeds, thresholds)
+    lacking = tuple(Unjudged(held, place) for place in unjudged)
+    return Case(fixed, tuple(rows), away, tuple(by_place.values()), theory, seeds, lacking, thresholds)
 
 
 def _competing(rows: Sequence[Row], place: Place) -> list[str]:
@@ -291,10 +305,17 @@ def _competing(rows: Sequence[Row], place: Place) -> list[str]:
 
 def _rivals(
     summary: Summary, place: Place, numbers: Mapping[str, Mapping[str, Floats]], exact: Sequence[str]
-) -> dict[str, str]:
-    """For each point that can be compared in a place, the cheapest exact search that it is compared with."""
+) -> dict[str, str] | None:
+    """For each point that can be compared in a place, the cheapest exact search that it is compared with.
+
+    None if there are searches to judge, but no exact one that one would use there.
+    """
     keys = {point: json.loads(point) for point in numbers}
     there = [point for point in numbers if place.admits(summary.labels(point), keys[point])]
+    usual = [point for point in there if point in exact and place.is_usual(summary.labels(point)["method"])]
+    rough = [point for point in there if point not in exact]
+    if not any(place.comparable(keys[point], keys[other]) for point in rough for other in usual):
+        return None if rough else {}
     costs = {point: cost for point in there if point in exact and (cost := _mean(numbers[point][place.column])) > 0}
     found = {}
     for point in there:
@@ -329,29 +350,36 @@ def _verdict(held: str, place: Place, rows: Sequence[Row], away: float, threshol
         return None
     paying = [row for row in rough if row.pays(place, thresholds)]
     keeping = [row for row in rough if row.keeps(thresholds)]
-    what, best = EXACT, _cheapest(paying or keeping, place)
-    if away < HARDLY:
-        what, best = NOTHING, None
-    elif paying:
-        what = PAYS
-    elif best is not None and best.row.ratio[place.title].value <= thresholds.cheaper:
-        what = MAYBE
-    elif best is not None and best.row.ratio[place.title].verdict == DIFFERS and best.row.ratio[place.title].value < 1:
-        what = CHEAPER
+    standing = {row.point: _standing(row, place, thresholds) for row in keeping}
+    best = None if away < HARDLY else _cheapest(paying or keeping, place, standing)
+    what = NOTHING if away < HARDLY else standing[best.row.point][0] if best else EXACT
     rival = best.row.rival[place.title] if best else None
     exact = _cheapest([row for row in there if row.exact and rival in (None, row.rival[place.title])], place)
     assert exact is not None, "a row has a ratio only to an exact one"
     return Verdict(held, place, thresholds, what, exact, best)
 
 
-def _cheapest(rows: Sequence[Row], place: Place) -> Cheapest | None:
-    """By the ratio to exact search, since places may compare with several."""
+def _standing(row: Row, place: Place, thresholds: Thresholds) -> tuple[str, str]:
+    """What holds of a search that keeps enough, and how its cost compares with exact search's."""
+    ratio = row.ratio[place.title]
+    if row.pays(place, thresholds):
+        return PAYS, ""
+    if ratio.value <= thresholds.cheaper:
+        return MAYBE, ""
+    if ratio.verdict == DIFFERS and ratio.value < 1:
+        return CHEAPER, ""
+    return EXACT, ratio.verdict
+
+
+def _cheapest(rows: Sequence[Row], place: Place, standing: Mapping[str, Any] = MappingProxyType({})) -> Cheapest | None:
+    """By the ratio to exact search, since places may compare with several; with others of the same standing."""
     if not rows:
         return None
     first = min(rows, key=lambda row: (row.ratio[place.title].value, row.cost(place)))
     cost = _positive(first.costs[place.title])
     against = {row.point: against_one(row.costs[place.title] / cost).verdict for row in rows if row is not first}
-    others = [row for row in rows if against.get(row.point) in (EQUAL, CHANCE)]
+    same = standing.get(first.point)
+    others = [row for row in rows if against.get(row.point) in (EQUAL, CHANCE) and standing.get(row.point) == same]
     return Cheapest((first, *others), any(against[row.point] == CHANCE for row in others))
 
 

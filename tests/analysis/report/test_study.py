@@ -211,13 +211,14 @@ def test_costs_under_another_profile_follow_from_the_counts_and_what_was_charged
 
 def test_rows_compared_inside_ranges_are_charged_under_another_profile(tmp_path: Path) -> None:
     """10 probes of 1 µs and 100 candidates of .01 µs take 11 of 12 µs; the one search takes 1 µs."""
+    names = ("kdtree", "kdtree-epsilon")
     old, new = ({"check": 1.0, "probe": 1.0, "candidate": price} for price in (0.01, 0.02))
-    charged = {"page": 0.0, "round_trip": 0.0, "covering": {"zorder": old}}
+    charged = {"page": 0.0, "round_trip": 0.0, "covering": dict.fromkeys(names, old)}
     (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [], "profiles": {"old": charged}}))
-    points = [search("zorder", 12.0, 90.0), *(search("zorder", 12.0, 95.0, epsilon=e) for e in EPSILONS)]
+    points = [search("kdtree", 12.0, 90.0), *(search("kdtree", 12.0, 95.0, epsilon=e) for e in EPSILONS)]
     runs = made(points).runs.assign(probes_per_check=10.0, candidates_per_check=100.0)
     summary = replace(made(points), out=tmp_path, runs=runs)
-    (case,) = study(summary, profiles={"new": Price(0.0, 0.0, {"zorder": new})})
+    (case,) = study(summary, profiles={"new": Price(0.0, 0.0, dict.fromkeys(names, new))})
     assert case.rows[0].costs["in memory"].mean() == pytest.approx(2 * (1 + 10 + 2))
 
 
@@ -309,9 +310,14 @@ def test_the_verdict_moves_with_the_thresholds() -> None:
 
 
 def test_titles_say_what_was_held_fixed() -> None:
-    fixed = {"workload.kind": "uniform", "workload.width": "narrow", "workload.attributes": 1, "workload.equality": 0.8}
-    points = [({**keys, **fixed}, metrics) for keys, metrics in sweep(0.2, 100.0)]
-    assert study(made(points))[0].title == "narrow uniform, d = 1, equality = 0.8"
+    fixed = {"workload.kind": "uniform", "workload.width": "narrow", "workload.attributes": 1}
+
+    def titles(*equality: float) -> list[str]:
+        settings = [{**fixed, "workload.equality": share} for share in equality]
+        return [case.title for case in study(made([({**k, **s}, m) for s in settings for k, m in sweep(0.2, 100.0)]))]
+
+    assert titles(0.5, 0.8) == [f"narrow uniform, d = 1, equality = {share}" for share in (0.5, 0.8)]
+    assert titles(0.8) == ["narrow uniform, d = 1"], "what all share tells none from another"
 
 
 def test_no_study_without_enough_approximations_or_without_exact() -> None:

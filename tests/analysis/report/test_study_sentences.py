@@ -97,6 +97,59 @@ def test_a_wrong_number_is_noticed(one: Summary, column: str, of: str) -> None:
     assert complaints(one.runs.assign(**{column: wrong}), said)
 
 
+def test_what_is_said_of_several_searches_holds_for_each(tmp_path: Path) -> None:
+    """Two that are not told apart keep more and less; of two that cost as much as exact search one does every time."""
+
+    def said(*some: tuple[float, float]) -> str:
+        points = [search("auto", 1.0, 90.0, recall=1.0)]
+        points += [search("budget", *of, budget=budget) for budget, of in zip(BUDGETS, some, strict=False)]
+        summary = with_disk(made(points), tmp_path)
+        second = summary.runs["point"].str.contains('"covering.budget": 32')
+        noisy = summary.runs["check_time"] * (1 + 0.1 * second * (summary.runs["seed"] - 2))
+        summary = replace(summary, runs=summary.runs.assign(check_time=noisy))
+        sentences = every_sentence(study(summary))
+        assert complaints(summary.runs, sentences) == []
+        wrong = [
+            Sentence(str(s).replace("98.1 % to 98.8 %", "98.8 %").replace("16,", "16 ≈ budget 32,"), s.of)
+            for s in sentences
+        ]
+        assert complaints(summary.runs, wrong)
+        return str(sentences[0])
+
+    assert "budget 16 ≈ budget 32 pay: 98.1 % to 98.8 % of the saving for 20 % to 20.2 % of" in said(
+        (0.2, 100.0), (0.202, 105.0)
+    )
+    assert "budget 16, the cheapest that keeps at least 95 % of the saving, costs as much with" in said(
+        (1, 90.0), (1.001, 90.0)
+    )
+
+
+def test_no_verdict_against_an_exact_search_that_nobody_would_use(tmp_path: Path) -> None:
+    """The slides' search alone: judged where it lives, elsewhere it is said what to add."""
+    slides = [search("zorder-emulated", 9.0 - e, 90.0, trips=9 - e, epsilon=e) for e in (0.0, 0.1, 0.2)]
+    alone, rough = (
+        with_disk(made(slides), tmp_path),
+        with_disk(made([search("auto", 1.0, 90.0), *slides[1:]]), tmp_path),
+    )
+    for summary, judged, lacking in (
+        (alone, ["yes-or-no store"], ["In memory and on disk", "auto", "returns the next key", "bigmin"]),
+        (rough, ["in memory", "on disk"], ["returns the next key", "bigmin", "yes or no", "covering.epsilon = 0 to"]),
+    ):
+        cases = study(summary)
+        sentences = every_sentence(cases)
+        assert [verdict.place.title for verdict in cases[0].verdicts] == judged
+        assert complaints(summary.runs, sentences) == []
+        refused = [sentence for sentence in sentences if "Not judged" in str(sentence)]
+        assert len(refused) == 2
+        words = " ".join(map(str, refused)).replace("Not judged in", "In")
+        assert all(part in words for part in lacking)
+    usual = with_disk(made([search("auto", 1.0, 90.0), search("bigmin", 1.0, 90.0), *slides]), tmp_path)
+    (case,) = study(usual)
+    assert not case.unjudged
+    assert complaints(usual.runs, every_sentence(study(alone))), "one that one would use is there"
+    assert complaints(alone.runs, every_sentence([case]))
+
+
 @pytest.mark.parametrize(("kept", "paid"), [(1.15, True), (1.0, False)])
 def test_a_wrong_verdict_is_noticed(one: Summary, kept: float, paid: bool) -> None:
     """Of the right numbers, but that of another case: more messages, or another threshold."""
