@@ -74,7 +74,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        super().error(brief(message))
+        seeds = "; seeds are a setting: --set 'seeds=[1,2]'" if "unrecognized arguments: --seed" in message else ""
+        super().error(brief(message) + seeds)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -20,6 +20,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from broker.ranking import at_work
 from broker.settings import refuse_failover, searches_of
 from broker.work import load_profile
+from covering import METHODS
+from covering.curve.resolution import GreedyBits
 from coverlay import CoverlayError, Key, did_you_mean, quoted
 from routing.strategies.skyband import EXACT_SCAN
 from sim.experiment import reasons
@@ -142,6 +144,21 @@ def borrowed_prices(experiment: Experiment) -> list[str]:
     borrowed = load_profile(profile).borrowed(*experiment.priced())
     cure = f"profile {profile} has no price of its own for it (coverlay calibrate --methods NAME measures one)"
     return [f"{method} is priced like {known}: {cure}" for method, known in borrowed.items()]
+
+
+def bits_that_follow(experiments: Iterable[Experiment]) -> list[str]:
+    """A note where ε is varied and searches choose their resolution by their entries, which differ with ε."""
+    swept: dict[str, set[float]] = {}
+    for experiment in experiments:
+        covers = experiment.covering
+        if issubclass(METHODS[covers.method], GreedyBits) and covers.options.get("bits") is None:
+            swept.setdefault(covers.method, set()).add(covers.epsilon)
+    return [
+        f"covering.epsilon is varied, and {method} takes as many bits as its entries ask for: where more entries are "
+        "kept, rows may differ in resolution too (metric bits); covering.bits gives all the same"
+        for method, epsilons in swept.items()
+        if len(epsilons) > 1
+    ]
 
 
 # pydantic's messages, reworded for people who write TOML.

@@ -28,7 +28,7 @@ from typing import Any
 
 from coverlay import CoverlayError, did_you_mean, quoted, shortened
 from sim.experiment.changes import SWEEP, changed, forget
-from sim.experiment.config import Experiment, borrowed_prices, parse
+from sim.experiment.config import Experiment, bits_that_follow, borrowed_prices, parse
 from sim.experiment.dotted import assign, lookup
 from sim.experiment.effects import input_digests
 from sim.experiment.input_files import from_folder, save
@@ -165,6 +165,7 @@ def _plan(
     if len(different) < len(points):
         distinct = "all the same" if len(different) == 1 else f"only {len(different)} different ones"
         notes.append(f"{len(points)} points are {distinct}, and equal ones are run once")
+    notes += bits_that_follow(point.experiment for point in different.values())
     notes += differing_origins(point.experiment.overlay for point in different.values())
     digests: dict[str, str] = {}
     runs = []

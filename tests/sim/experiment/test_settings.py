@@ -341,6 +341,18 @@ def test_a_fault_on_a_broker_that_is_not_there_is_found_before_the_first_run(tmp
         run_sweep(plan(data), tmp_path / "out")
 
 
+def test_where_epsilon_is_varied_it_is_noted_that_bits_follow_the_entries():
+    """Rows that are compared over ε are to have the same bits: never silently others."""
+
+    def noted(method, epsilons, **options):
+        data = {"covering": {"method": method, **options}, "sweep": {"covering.epsilon": epsilons}}
+        return [note for note in plan(data).notes if "covering.bits gives all the same" in note]
+
+    (note,) = noted("zorder-emulated", [0.0, 0.1])
+    assert "zorder-emulated takes as many bits as its entries ask for" in note
+    assert noted("zorder-emulated", [0.0, 0.1], bits=2) == noted("zorder", [0.1]) == noted("density", [0.0, 0.1]) == []
+
+
 def test_what_is_odd_in_files_is_noted(mine):
     (mine.parent / "s.csv").write_text("a_lo,a_hi\n")
     (mine.parent / "f.csv").write_text("time,kind,broker\n1,crash,0\n99999,crash,0\n".replace("1,crash,0\n", "", 1))
