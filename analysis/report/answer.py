@@ -2,7 +2,7 @@
 
 What is asked is in the experiment's `asks`; without it, what usually matters where this was swept or happened.
 A study of approximate covering says its verdicts (study_words), and has pictures of its own; a search for the highest
-rate has its own sentences (told).
+rate has its own sentences (rates).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from analysis.report import words
 from analysis.report.effects import Effects, varied
 from analysis.report.numbers import number_text
+from analysis.report.rates import RATE, rate_sentences
 from analysis.report.study import Case
 from analysis.report.study_words import verdicts
 from analysis.report.told import Loss, Told
@@ -23,7 +24,7 @@ MOST = 6  # metrics that answer
 MOST_PANELS = 3  # metrics in one picture
 MOST_LINES = 6  # with a legend
 MOST_ROWS = 14  # settings in a picture that has one row each
-RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in pictures
+SECOND = 1000.0  # events per ms in files, per second in pictures
 FULL = 1.0  # from this load on, a queue grows for as long as events come
 USUAL = ("entries", "control_messages", "event_messages", "check_time", "latency_p99", "convergence_p95")
 # What is asked about without being told: the first line that has happened, or was swept.
@@ -79,7 +80,7 @@ def answer(
 ) -> Answer:
     told, metrics = told or Told(), asked(effects, wanted, cases)
     if told.held is not None:
-        found = [words.Sentence(rates.text, (rates,)) for rates in told.held.found]
+        found = rate_sentences(effects, told.held)
     else:
         found = verdicts(cases) or words.sentences(effects, metrics)
     drawn = () if cases else _pictures(effects, told, metrics)

@@ -44,6 +44,11 @@ def duration_text(milliseconds: Any) -> str:
     return f"{1000 * milliseconds:.3g} µs"
 
 
+def per_second(rate: float) -> str:
+    """A rate as people write it, also beyond a million."""
+    return f"{float(f'{rate:.4g}'):,.0f}" if rate >= 1000 else f"{rate:.4g}"
+
+
 def known(number: Any) -> bool:
     return number is not None and not math.isnan(number)
 

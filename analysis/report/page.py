@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.report import plots, shown_settings
-from analysis.report.answer import RATE, Answer, answer
+from analysis.report.answer import Answer, answer
 from analysis.report.assets import asset
 from analysis.report.costs import read_slides
 from analysis.report.effects import Effects
@@ -32,6 +32,7 @@ from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, plot_data
 from analysis.report.page_tables import effect_tables, missed_covers, summary_table, trace_hashes
 from analysis.report.places import ABOUT_STORES, STORES, Price
+from analysis.report.rates import RATE
 from analysis.report.replay import MOST_BESIDE, Words, alike, replays
 from analysis.report.study import Case, is_study, places_of, study
 from analysis.report.study_words import LEGEND, WHY_RECALL, grid, sensitivity_rows, verdicts

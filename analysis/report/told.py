@@ -49,12 +49,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a search for the highest rate found in one setting: events per second, as they were asked for."""
+    """What a search for the highest rate found in one setting, in events per second as they were asked for."""
 
     text: str
     setting: str  # the point without its rate, as JSON
     holds: float | None  # the highest that holds; None: none does
     fails: float | None  # the lowest that does not; None: none was found
+    drawn: float | None  # the rate of the events at the highest, with the seed where they came slowest
+    row: tuple[str, ...]  # of the terminal's table
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Held:
 
     limit: float  # ms, of the 99th percentile
     found: tuple[Rates, ...]
+    seeds: int
 
     @property
     def question(self) -> str:
@@ -86,7 +89,7 @@ def read_told(out: Path) -> Told:
             times, brokers = (tuple(map(tuple, loss[name])) for name in ("times", "brokers"))
             losses.append(Loss(loss["run"], times, brokers, tuple(loss["marks"])))
         held = found.get("held")
-        held = held and Held(held["limit"], tuple(Rates(**of) for of in held["found"]))
+        held = held and Held(held["limit"], tuple(Rates(**of) for of in held["found"]), held["seeds"])
         return Told(tuple(found["notes"]), tuple(found["stories"]), tuple(losses), held)
     except FileNotFoundError:
         return Told()

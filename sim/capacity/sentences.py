@@ -1,12 +1,14 @@
-"""What a search for the highest rate found, in words and as a row per setting."""
+"""What a search for the highest rate found in a setting, in words and as a row.
+
+How settings compare is said in analysis/report/rates.py, where they have titles.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 
-from analysis.report.numbers import number_text, value_text
+from analysis.report.numbers import number_text, per_second
 from analysis.report.told import Rates
 from coverlay import CoverlayError
 from sim.capacity.load import SHARES, Load
@@ -18,22 +20,17 @@ MANY = 1000  # deliveries, ten of which are beyond the 99th percentile
 LONG_ENOUGH = 10  # times the limit is how long events should come, for waits of that length to build up
 
 
-def setting(point: str) -> str:
-    values = json.loads(point)
-    return ", ".join(f"{key} = {value_text(value)}" for key, value in values.items()) or "as given"
-
-
-def row(point: str, search: Search) -> list[str]:
-    """As HEADERS: the rate that holds, the lowest that does not, and the busiest queue at the first."""
+def row(search: Search) -> tuple[str, ...]:
+    """As HEADERS without the setting: the rate that holds, the lowest that does not, the busiest queue at the first."""
     rate = search.rate
     if rate is None:
-        return [setting(point), *["–"] * (len(HEADERS) - 1)]
+        return ("–",) * (len(HEADERS) - 1)
     here = worst(search.found[rate])
     slowest = max(search.found[rate], key=lambda load: load.p99)
     times = [number_text(slowest.p50, "ms"), number_text(slowest.p99, "ms")]
     shares = [number_text(here.shares.get(name), "share") for name in (*SHARES, "serving")]
     fails = "–" if search.too_high is None else per_second(_fails(search).rate)
-    return [setting(point), per_second(_held(search)), fails, *times, here.where, f"{here.load:.2f}", *shares]
+    return (per_second(_held(search)), fails, *times, here.where, f"{here.load:.2f}", *shares)
 
 
 def worst(loads: Iterable[Load]) -> Load:
@@ -47,10 +44,12 @@ def rates(searches: Mapping[str, Search]) -> list[Rates]:
         raise CoverlayError(sentence(next(iter(searches.values()))))
     return [
         Rates(
-            f"With {setting(point)}: {sentence(search)}" if len(searches) > 1 else sentence(search),
+            sentence(search),
             point,
             search.rate,
             search.too_high,
+            None if search.rate is None else _held(search),
+            row(search),
         )
         for point, search in searches.items()
     ]
@@ -130,11 +129,6 @@ def duration(milliseconds: float) -> str:
     if milliseconds >= 1000:
         return f"{milliseconds / 1000:.3g} s"
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.3g} µs"
-
-
-def per_second(rate: float) -> str:
-    """A rate as people write it, also beyond a million."""
-    return f"{float(f'{rate:.4g}'):,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def few(searches: Mapping[str, Search]) -> list[str]:

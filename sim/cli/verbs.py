@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.sentences import HEADERS, few, hasty, rates, row
+    from sim.capacity.sentences import few, hasty, rates
     from sim.experiment.folder_lock import FolderLock
 
     limit = checked_limit(options.p99)
@@ -70,11 +70,11 @@ def capacity(options: argparse.Namespace) -> int:
             _report_failures(found.result, str(out / "experiment.toml"), [])
             return _status(found.result)
         answers = rates(found.searches)  # refuses where no setting has an answer
-        print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
         short = [*few(found.searches), *hasty(found.searches, plan.runs[0].experiment.workload.from_files)]
         _note(short)
         plan = replace(found.plan, notes=(*found.plan.notes, *short))
-        return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
+        held = Held(limit, tuple(answers), len(plan.runs[0].experiment.seeds))
+        return _finish(plan, out, found.result, options, held)
 
 
 def _settings(options: argparse.Namespace) -> list[str]:
@@ -214,18 +214,24 @@ def report(options: argparse.Namespace) -> int:
 def _print_summary(summary: Any, wide: bool = False) -> None:
     from analysis.report import shown_settings
     from analysis.report.page import begin
+    from analysis.report.rates import titles
     from analysis.report.study import is_study
     from analysis.report.study_words import LEGEND, in_text, verdicts
     from analysis.report.truth import NO_PROCESSING, without_processing
 
     begun = begin(summary)
-    studied = is_study(begun.cases)
+    studied, held = is_study(begun.cases), begun.told.held
+    if held is not None:
+        from sim.capacity.sentences import HEADERS
+
+        named = zip(titles(begun.effects, held), held.found, strict=True)
+        print_table(HEADERS, [[title, *rates.row] for title, rates in named])
     if studied:
         print_table(*in_text(begun.cases))
         say(f"{LEGEND} ✓: it pays; ?: it may pay; these seeds do not settle it.")
-    if studied and not wide:
+    if (studied or held is not None) and not wide:
         files = "summary.csv, run_metrics.csv, differences.csv"
-        say(f"Every setting with --wide, and in {summary.out / 'results'}: {files}")
+        say(f"Every setting{' and rate' * (held is not None)} with --wide, and in {summary.out / 'results'}: {files}")
     else:
         print_settings(begun, shown_settings.rows(summary, begun.cases if studied else []), wide)
     for sentence in begun.sentences:

@@ -12,7 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report.told import Held
+from analysis.report.effects import Effects
+from analysis.report.factors import factors_of
+from analysis.report.rates import Compared, in_words, rate_sentences, titles
+from analysis.report.told import Held, Rates
 from analysis.spark.traces import open_run, run_folders
 from broker.trace.buckets import WORK_UNIT
 from broker.trace.schema import CLIENT, MUST_BE_ZERO
@@ -27,7 +30,7 @@ from sim.experiment.plan import plan
 from sim.experiment.runner import execute
 from sim.experiment.sweep import SweepOptions
 from sim.experiment.toml_text import to_toml
-from tests.analysis.report.rates_checker import complaints
+from tests.analysis.report.rates_checker import complaints, wrong_sentences
 
 SERVED = 0.5  # ms per message
 TINY: dict[str, Any] = {
@@ -55,22 +58,49 @@ def search(folder: Path, limit: float = 500.0, resume: bool = False, settings: t
 
 @pytest.mark.spark
 def test_every_rate_that_is_said_is_in_the_results(java: None, tmp_path: Path) -> None:
-    """Two settings with two seeds, recomputed from the file that users read; wrong numbers and words are noticed."""
+    """Four settings with two seeds, recomputed from the file that users read; wrong numbers and words are noticed."""
     from analysis.aggregate import analyze
 
-    two = {"seeds": [1, 2], "sweep": {"broker.service.value": [0.5, 0.2]}}
-    found = search(tmp_path, limit=6.0, **two)
-    held = Held(6.0, tuple(rates(found.searches)))
-    analyze(tmp_path / "out", "local[2]")
+    swept = {"broker.service.value": [0.5, 0.2], "routing.strategy": ["simple", "covering"]}
+    found = search(tmp_path, limit=6.0, seeds=[1, 2], sweep=swept)
+    held = Held(6.0, tuple(rates(found.searches)), 2)
+    summary = analyze(tmp_path / "out", "local[2]")
     runs = pd.read_csv(tmp_path / "out" / "results" / "run_metrics.csv")
-    assert len(held.found) == 2
+    assert len(held.found) == 4
     assert all(of.holds and of.fails for of in held.found)
     assert complaints(runs, held) == []
     for column in ("latency_p50", "latency_p99"):
         assert complaints(runs.assign(**{column: 1.3 * runs[column]}), held)
     said = held.found[0]
-    for wrong in (replace(said, holds=said.fails), replace(said, fails=None), replace(said, text=held.found[1].text)):
+    other = next(of for of in held.found if of.text != said.text)
+    for wrong in (replace(said, holds=said.fails), replace(said, fails=None), replace(said, text=other.text)):
         assert complaints(runs, replace(held, found=(wrong,)))
+    effects = Effects(summary, factors_of(summary, apart=(RATE,)))
+    sentences = rate_sentences(effects, held)
+    assert wrong_sentences(runs, sentences, 6.0) == []
+    assert titles(effects, held)[0].startswith("simple routing, ")
+    assert str(sentences[0]).startswith("With simple routing, value 0.5 and covering, value 0.5, equally: ")
+    assert "Covering against simple routing: highest rate held equal in 2 of 2." in map(str, sentences)
+    assert "each of 2 seeds holds it" in str(sentences[-1])
+    for right, mistaken in (("equal in 2", "equal in 1"), (" %", ".5 %"), ("of 2 seeds", "of 3 seeds")):
+        changed = [replace(s, text=str(s).replace(right, mistaken)) for s in sentences]
+        assert wrong_sentences(runs, changed, 6.0), right
+
+
+def test_a_difference_that_the_search_leaves_open_is_not_told() -> None:
+    """Both hold 100; one fails at 102, the other holds 101."""
+    base, close, far = (
+        Rates("", "{}", holds, fails, 1.02 * holds, ())
+        for holds, fails in ((100.0, 102.0), (101.0, 103.0), (80.0, 82.0))
+    )
+    pairs = [Compared(base, level, where) for level, where in ((base, "star"), (close, "line"), (far, "tree"))]
+    assert [(pair.equal, pair.open) for pair in pairs] == [(True, True), (False, True), (False, False)]
+    assert [in_words([pair]) for pair in pairs] == [
+        "equal, 102 events/s",
+        "102 → 103 events/s, not told apart by the rates that were tried",
+        "102 → 81.6 events/s (−20.0 %)",
+    ]
+    assert in_words(pairs) == "−20.0 % (tree), equal in 1 of 3, not told apart by the rates tried in 1 of 3"
 
 
 def full_at(folder: Path) -> float:
