@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from sim.cli.terminal import complain, print_table, say
 
 if TYPE_CHECKING:
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 def compare(options: argparse.Namespace) -> int:
     from analysis.report.compare import compare_by, compare_results
-    from analysis.report.numbers import and_all
     from analysis.report.summary import load
+    from broker.trace.disk import CURE, writing
 
     named = [_named(text) for text in options.results]
     metrics = [name.strip() for name in options.metrics.split(",")] if options.metrics else []
     if options.by is not None:
         if len(named) != 1 or options.expect_equal:
-            raise CoverlayError("--by compares settings of one folder: give one folder, without --expect-equal")
+            many = "--expect-equal" if options.expect_equal else f"{len(named)} folders"
+            raise CoverlayError(f"--by compares settings of one folder, {many} does not fit: give one folder alone")
         found = compare_by(load(named[0][1]), options.by, metrics)
     else:
-        if len({name for name, _ in named}) < len(named):
-            raise CoverlayError("two results have the same name: write NAME=FOLDER")
+        names = [name for name, _ in named]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise CoverlayError(
+                f"two results have the same name, {quoted(twice[0])}: write NAME=FOLDER for one of them"
+            )
         found = compare_results({name: load(folder) for name, folder in named}, metrics)
-    if options.by is None:
-        for name, folder in named:
-            say(f"{name}: {folder}")
-    else:
-        say(f"{options.by}: {and_all(found.names[1:])} against {found.names[0]}")
     for line in found.lines():
         say(line)
     print_table(found.headers(), found.rows(), whole=2)
-    options.out.mkdir(parents=True, exist_ok=True)
-    found.table.to_csv(options.out / "compare.csv", index=False)
-    _write_page(found, options.out / "compare.html")
+    with writing(options.out, f"the results are as they were: {CURE}"):
+        options.out.mkdir(parents=True, exist_ok=True)
+        found.table.to_csv(options.out / "compare.csv", index=False)
+        _write_page(found, options.out / "compare.html")
     say(f"all metrics: {options.out / 'compare.csv'}; page: {options.out / 'compare.html'}")
     if options.expect_equal and (first := found.first_difference.get(options.expect_equal)):
         complain(f"not equal: {first}", style="red")
@@ -50,6 +50,8 @@ def compare(options: argparse.Namespace) -> int:
 def _named(text: str) -> tuple[str, Path]:
     """NAME=FOLDER, or a folder, which is then its own name."""
     name, equals, folder = text.partition("=")
+    if text.startswith("="):
+        raise CoverlayError(f"{quoted(text)} has no name: write NAME=FOLDER, or the folder alone")
     return (name, Path(folder)) if equals and not Path(text).exists() else (text, Path(text))
 
 

@@ -46,6 +46,7 @@ capacity mine.toml --p99 50 --set arrivals.publishing=bursty --set arrivals.burs
 capacity mine.toml --p99 50 --set 'sweep."matching.method"=["scan", "auto"]'"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
+EXPECT_EQUAL, KINDS_OF_EQUAL = "--expect-equal", ("traces", "metrics")
 COMPARE_EXAMPLES = """compare out/old out/new
 compare before=out/old after=out/new --metrics entries,latency_p99
 compare out/old out/new --expect-equal
@@ -217,7 +218,7 @@ def parser() -> argparse.ArgumentParser:
     add("--by", metavar="KEY", help="compare the values of one swept key inside one folder")
     add("--metrics", metavar="LIST", help="metrics to show, separated by commas (default: those that usually matter)")
     equal = "status 1 if a run differs: in its trace (default), or in a metric"
-    add("--expect-equal", nargs="?", choices=("traces", "metrics"), const="traces", help=equal)
+    add(EXPECT_EQUAL, nargs="?", choices=KINDS_OF_EQUAL, const="traces", help=equal)
     add("--out", type=Path, default=Path("out/compare"), metavar="DIR", help="for compare.csv and compare.html")
 
     said = "charts for a paper, one file per chart and format, with captions"
@@ -287,8 +288,11 @@ def _positive(text: str) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    known = parser()
-    options = known.parse_args(arguments)
+    known, words = parser(), sys.argv[1:] if arguments is None else [*arguments]
+    for number, word in enumerate(words):  # alone it may stand before the folders too
+        if word == EXPECT_EQUAL and words[number + 1 :][:1] not in [[kind] for kind in KINDS_OF_EQUAL]:
+            words[number] = f"{EXPECT_EQUAL}=traces"
+    options = known.parse_args(words)
     if options.verb is None:
         known.print_help()
         return 0
