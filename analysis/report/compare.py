@@ -1,310 +1,260 @@
-"""Two or more results, or the values of one swept key, by the same effects as a page: the first is the baseline.
+"""Two or more results, or the values of one swept key, as a page compares settings: the first is the baseline.
 
-Settings are matched by their swept keys (two results of one setting each are matched as they are), runs by their seeds.
-Where there are no common seeds the interval is not paired, and this is said. What only some results have is listed.
+Each of the others is compared with the first, over the settings that these two share. A setting is the value in force
+of every key, so that what one file fixes is found where another sweeps it. Keys of which the two have no value in
+common are what is compared; at most one of the two may sweep them. What only one of the two has is listed.
+
+Runs are matched by their seeds, per setting and metric. Where no seed is on both sides the interval is not paired.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.report.answer import asked
-from analysis.report.effects import CHANCE, EQUAL, Effects, Paired
-from analysis.report.factors import against_first, said
+from analysis.report.comparison import MACHINE, VERSION, Change, Comparison, count
+from analysis.report.effects import Effects, Paired
+from analysis.report.factors import EPSILON, STRATEGY, said
 from analysis.report.numbers import and_all, value_text
 from analysis.report.summary import Summary
-from analysis.report.table import short_title
 from analysis.report.told import read_experiment
-from analysis.report.words import change_text, with_unit
+from analysis.report.words import with_factor
 from analysis.spark.metrics import CATALOGUE, metric
-from analysis.spark.traces import open_run, run_folders
+from analysis.spark.traces import Run, canonical, read_record, run_folders, run_name
 from coverlay import CoverlayError, quoted, unknown_name
 
-WHERE = "results"  # the key that says which results a run is of
+__all__ = ["Comparison", "compare_by", "compare_results"]
+
 CLOCK = {"wall_seconds"}  # differs between equal runs
-COLUMNS = ("setting", "of", "metric", "a", "b", "n", "difference", "low", "high", "verdict", "paired")
+NOT_SET = "not set"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What differs. `table` has a row per setting, results beside the first, and metric."""
+class _Side:
+    """One of the results: its settings, as the value in force of every key, in words."""
 
-    names: tuple[str, ...]
-    table: pd.DataFrame  # COLUMNS
-    settings: pd.DataFrame  # key, and its value in each of the results, where they differ
-    only: tuple[str, ...]  # settings that some lack, in words
-    first_difference: Mapping[str, str]  # by `traces` and `metrics`: the first run that differs; absent if none does
-    metrics: tuple[str, ...]  # those to show
-    by: str = ""  # the swept key whose values are compared
+    def __init__(self, name: str, summary: Summary) -> None:
+        self.name, self.summary, self.effects = name, summary, Effects(summary)
+        rows = summary.runs.sort_values("seed").to_dict("records")
+        self.runs: dict[str, dict[int, Mapping[Any, Any]]] = defaultdict(dict)  # by point and seed
+        for row in rows:
+            self.runs[row["point"]][row["seed"]] = row
+        kept = run_folders(summary.out) if (summary.out / "runs").is_dir() else []
+        folders = {run_name(folder): folder for folder in kept}
+        first = {point: next(iter(of.values()))["run"] for point, of in self.runs.items()}
+        self.whole = {*first.values()} <= {*folders}  # else only results were kept: what was not swept is unknown
+        runs = {point: read_record(folders[run]) for point, run in first.items() if self.whole}
+        self.values = {point: _flat(summary.settings(point)) for point in summary.order}
+        self.values |= {point: _in_force(run) for point, run in runs.items()}
+        facts = {(key, row[key]) for row in rows for key in ("engine", MACHINE) if row.get(key)}
+        facts |= {("seeds", row["seed"]) for row in rows}
+        facts |= {(f"version of {key}", of) for run in runs.values() for key, of in _json(run, "versions").items()}
+        self.facts = {key: ", ".join(str(of) for name, of in sorted(facts) if name == key) for key, _ in sorted(facts)}
 
-    @property
-    def title(self) -> str:
-        return f"{f'{self.by}: ' if self.by else ''}{and_all(self.names)}"
+    def __str__(self) -> str:
+        """a (out/a): 12 settings × 3 seeds, coverlay 0.1.0, this machine."""
+        seeds, folder = {len(runs) for runs in self.runs.values()}, str(self.summary.out)
+        each = count(max(seeds), "seed") if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)} seeds"
+        version = f"coverlay {self.facts.get(VERSION, 'of unknown version')}" if self.whole else "runs not kept"
+        told = [f"{count(len(self.runs), 'setting')} × {each}", version, self.facts.get(MACHINE, "")]
+        return f"{self.name}{f' ({folder})' * (self.name != folder)}: {', '.join(filter(None, told))}"
 
-    @property
-    def equal(self) -> bool:
-        """Whether every run has its equal: the same trace."""
-        return "traces" not in self.first_difference
+    def texts(self, key: str) -> list[str]:
+        """The values of a key, in table order."""
+        return list(dict.fromkeys(self.values[point].get(key, NOT_SET) for point in self.summary.order))
 
-    def rows(self) -> list[list[str]]:
-        """A line per setting and metric that changed, then its ties; equal settings are counted in one line."""
-        found, alike = [], 0
-        shown = self.table[self.table["metric"].isin(self.metrics)]
-        for (setting, of), some in shown.groupby(["setting", "of"], sort=False):
-            rows = {row["metric"]: row for row in some.to_dict("records")}
-            ties = [short_title(name) for name in self.metrics if name in rows and rows[name]["verdict"] == EQUAL]
-            unknown = [short_title(name) for name in self.metrics if name not in rows]
-            if len(ties) + len(unknown) == len(self.metrics):
-                alike += 1
-                continue
-            cells = [_cells(rows[name]) for name in self.metrics if name in rows and rows[name]["verdict"] != EQUAL]
-            cells += [[", ".join(names), sign, ""] for names, sign in ((ties, "="), (unknown, "–")) if names]
-            first = self._of(str(setting), str(of))
-            found += [[*(first if number == 0 else [""] * len(first)), *row] for number, row in enumerate(cells)]
-        if alike:
-            which = f"{alike} {'other ' if found else ''}setting{'s' * (alike != 1)}"
-            found.append([*self._of(which, ""), "all", "=", ""])
-        return found
+    def word(self, point: str, key: str) -> str:
+        """A value; of what an ε is a share, or the cap that decided instead."""
+        labels, values = self.summary.labels(point), self.values[point].items()
+        text = ", ".join(of for name, of in values if f"{name}.".startswith(f"{key}.")) or NOT_SET  # it may be a table
+        if key != EPSILON or text in ("0", NOT_SET):
+            return text
+        cap = labels["ended"].partition(",")[0]
+        return f"{text} ({cap})" if cap else f"{text} of the {labels['epsilon_of'] or 'volume'}"
 
-    def _of(self, setting: str, of: str) -> list[str]:
-        """Which results are compared with the first; needless if there are but two."""
-        return [setting, of] if len(self.names) > 2 else [setting]
+    def without(self, paired: Iterable[str]) -> str:
+        """The other points in words: levels of which all points are among them, then each that is left."""
+        left = {*self.summary.order} - {*paired}
+        words, told = [], set[str]()
+        for factor in self.effects.factors:
+            for level in factor.levels:
+                mine = {point for point, at in factor.of.items() if at == level}
+                if mine <= left and not mine <= told:
+                    words.append(with_factor(factor, factor.names[level]))
+                    told |= mine
+        return "; ".join([*words, *(self.effects.title(point) for point in self.summary.order if point in left - told)])
 
-    def headers(self) -> list[str]:
-        return [*self._of("setting", "of"), "metric", "from → to", "change"]
 
-    def lines(self) -> list[str]:
-        """What differs beside the numbers, and how to read them."""
-        differ = [
-            f"{row['key']}: {' → '.join(str(row[name]) for name in self.names)}"
-            for row in self.settings.to_dict("records")
-        ]
-        low = self.table["n"].min() if len(self.table) else 0
-        return [
-            *([f"differ: {'; '.join(differ)}"] if differ else []),
-            *self.only,
-            *([] if self.table["paired"].all() else ["no common seeds: intervals are not paired, and wider"]),
-            f"=: equal with every seed; ~: the 95 % interval of the differences contains 0 (n = {low} or more); "
-            f"–: unknown on one side{'' if low > 1 else '; one seed has no interval'}",
-        ]
+def _json(run: Run, column: str) -> Mapping[str, Any]:
+    return dict(json.loads(run.record[column] or "{}"))
 
-    def _repr_html_(self) -> str:
-        return str(pd.DataFrame(self.rows(), columns=self.headers()).to_html(index=False))
+
+def _in_force(run: Run) -> dict[str, str]:
+    """The value of every key; a file is its name and what is in it, in whatever folder."""
+    values, files = _flat(run.parameters), _json(run, "inputs")
+    return values | {key: f"{PurePath(values[key]).name} ({files[key][:8]})" for key in files if key in values}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in values.items():
+        nested = isinstance(value, Mapping)
+        found |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value_text(value)}
+    return found
+
+
+# ── what is compared with what ─────────────────────────────────────────────────────────────────────────────
+
+Pair = tuple[str, str, str]  # a setting in words, and its point on both sides
 
 
 def compare_results(results: Mapping[str, Summary], metrics: Sequence[str] = ()) -> Comparison:
     """The results by name, at least two; the first is the baseline."""
     if len(results) < 2:
         raise CoverlayError("there is nothing to compare: give two or more results, or one and a swept key (by)")
-    names = list(results)
-    alone = all(len(summary.order) == 1 for summary in results.values())
-    keyed = {name: {"": of.order[0]} if alone else {point: point for point in of.order} for name, of in results.items()}
-    common = [setting for setting in keyed[names[0]] if all(setting in of for of in keyed.values())]
-    if not common:
-        raise CoverlayError(
-            f"{' and '.join(names)} have no setting in common; settings of one result are compared with by = KEY"
-        )
-    titles = Effects(results[names[0]])
-    marked = [
-        _marked(summary, {keyed[name][setting]: json.dumps([name, setting]) for setting in common})
-        for name, summary in results.items()
-    ]
-    merged = _together(marked)
-    of = {point: json.loads(point)[0] for point in merged.order}
-    setting_of = {point: json.loads(point)[1] for point in merged.order}
-    words = {setting: titles.title(keyed[names[0]][setting]) for setting in common}
-    only = tuple(
-        f"only in {name}: {Effects(summary).title(point)}"
-        for name, summary in results.items()
-        for setting, point in keyed[name].items()
-        if setting not in common
-    )
-    table = _table(merged, names, of, setting_of, words, WHERE)
-    differ = _settings(results)
-    first = _first_differences(results, keyed)
-    return Comparison(tuple(names), table, differ, only, first, _shown(titles, metrics))
+    first, *others = sides = [_Side(name, summary) for name, summary in results.items()]
+    about, only, changes, unequal = [str(side) for side in sides], [], list[Change](), dict[str, str]()
+    facts = {side.name: side.facts for side in sides}
+    for other in others:
+        apart, pairs = _matched(first, other)
+        facts = {side.name: facts[side.name] | {key: ", ".join(side.texts(key)) for key in apart} for side in sides}
+        changes += _changes(first, other, other.name, pairs)
+        runs, differences = _runs(first, other, pairs)
+        about.append(f"{other.name}: {runs}" if len(others) > 1 else runs)
+        for side, its, part in ((first, other, 1), (other, first, 2)):
+            if left := side.without(pair[part] for pair in pairs):
+                only.append(f"only in {side.name}{f', not in {its.name}' * (len(others) > 1)}: {left}")
+                differences = {"traces": only[-1], "metrics": only[-1]} | differences
+        unequal = differences | unequal
+    keys = dict.fromkeys(key for of in facts.values() for key in of)
+    rows = [{"key": key, **{name: of.get(key, NOT_SET) for name, of in facts.items()}} for key in keys]
+    differ = pd.DataFrame([row for row in rows if len({*row.values()}) > 2], columns=["key", *facts])
+    shown = _shown(first, metrics)
+    return Comparison((*results,), tuple(changes), differ, tuple(about), tuple(only), unequal, shown)
 
 
 def compare_by(summary: Summary, key: str, metrics: Sequence[str] = ()) -> Comparison:
     """The values of one swept key, all else equal."""
     if key not in summary.swept:
         raise unknown_name("swept key", key, summary.swept)
-    effects = Effects(summary)
-    base = next(level for f in effects.factors if key in f.keys for level in f.levels if level not in f.base)
-    order = sorted(
-        summary.order, key=lambda point: not any(of == base for of in (f.of[point] for f in effects.factors))
-    )
-    texts = {point: _text_of(summary, point, key) for point in order}
-    merged = _marked(summary, {point: json.dumps([text, _without(point, key)]) for point, text in texts.items()})
-    of, setting_of = ({point: json.loads(point)[part] for point in merged.order} for part in (0, 1))
-    words = {
-        setting: ", ".join(said(name, value, True) for name, value in json.loads(setting).items()) or "all else equal"
-        for setting in setting_of.values()
+    side, order = _Side(str(summary.out), summary), summary.order
+    name = {point: side.word(point, key) for point in order}
+    bases = (point for f in side.effects.factors if key in f.keys for point in order if f.of[point] not in f.base)
+    base = name[next(bases, order[0])]
+    rest = {point: canonical({other: of for other, of in json.loads(point).items() if other != key}) for point in order}
+    at = {(name[point], rest[point]): point for point in order}
+    words = {of: ", ".join(said(one, its, True) for one, its in json.loads(of).items()) for of in rest.values()}
+    if len({*words.values()}) < len(words):  # two files of one name
+        words = {of: ", ".join(f"{one} = {value_text(its)}" for one, its in json.loads(of).items()) for of in words}
+    pairs = {
+        of: [
+            (words[left] or "all else equal", at[base, left], at[of, left])
+            for left in words
+            if {(base, left), (of, left)} <= at.keys()
+        ]
+        for of in dict.fromkeys(name.values())
+        if of != base
     }
-    names = list(dict.fromkeys(texts.values()))
-    table = _table(merged, names, of, setting_of, words, key)
-    if table.empty:
+    every = [pair for found in pairs.values() for pair in found]
+    if not every:
         raise CoverlayError(f"no two settings of {summary.out} differ in {quoted(key)} alone")
-    nothing = pd.DataFrame(columns=["key", *names])
-    return Comparison(tuple(names), table, nothing, (), {}, _shown(effects, metrics), key)
+    changes = [change for of, found in pairs.items() for change in _changes(side, side, of, found)]
+    about = f"{key}: {and_all([*pairs])} against {base}", str(side), _runs(side, side, every)[0]
+    left = side.without(point for pair in every for point in pair[1:])
+    only = (f"without a setting that differs in {key} alone: {left}",) if left else ()
+    differ = pd.DataFrame(columns=["key", base, *pairs])
+    return Comparison((base, *pairs), tuple(changes), differ, about, only, {}, _shown(side, metrics), key)
 
 
-def _text_of(summary: Summary, point: str, key: str) -> str:
-    """The value of a swept key; where a case does not set it, that of the experiment."""
-    values = {**summary.settings(point), **json.loads(point)}
-    return value_text(values[key]) if key in values else "not set"
-
-
-def _without(point: str, key: str) -> str:
-    return json.dumps({name: value for name, value in json.loads(point).items() if name != key}, sort_keys=True)
-
-
-def _shown(effects: Effects, wanted: Sequence[str]) -> tuple[str, ...]:
+def _shown(side: _Side, metrics: Sequence[str]) -> tuple[str, ...]:
     """Those wanted, else what the experiment of the baseline asks about, else the usual ones."""
-    asks = read_experiment(effects.summary.out)[1].get("asks", ())
-    return tuple(metric(name).name for name in wanted) or asked(effects, asks)
+    asks = read_experiment(side.summary.out)[1].get("asks", ())
+    return tuple(metric(name).name for name in metrics) or asked(side.effects, asks)
 
 
-class _Marked(Summary):
-    """Results whose points are named anew; their order is that of the runs."""
-
-    @property
-    def order(self) -> list[str]:
-        return list(dict.fromkeys(self.runs["point"]))
-
-
-def _marked(summary: Summary, names: Mapping[str, str]) -> _Marked:
-    runs, points = (
-        frame[frame["point"].isin(names.keys())].assign(point=lambda some: some["point"].map(names))
-        for frame in (summary.runs, summary.points)
-    )
-    order = {name: number for number, name in enumerate(names.values())}
-    runs = runs.sort_values("point", key=lambda column: column.map(order), kind="stable")
-    empty = pd.DataFrame()
-    return _Marked(summary.out, runs, points, empty, empty, empty, empty)
-
-
-def _together(parts: Sequence[Summary]) -> _Marked:
-    runs, points = (
-        pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in ("runs", "points")
-    )
-    empty = pd.DataFrame()
-    return _Marked(parts[0].out, runs, points, empty, empty, empty, empty)
-
-
-def _table(
-    merged: Summary,
-    names: Sequence[str],
-    of: Mapping[str, str],
-    setting_of: Mapping[str, str],
-    words: Mapping[str, str],
-    title: str,
-) -> pd.DataFrame:
-    compared = against_first(
-        title, dict(sorted(of.items(), key=lambda item: names.index(item[1]))), {n: n for n in names}
-    )
-    effects = Effects(merged, [compared, against_first("setting", setting_of, words)])
-    rows = []
-    for name in CATALOGUE:
-        values = effects.values(name)
-        for level, base in compared.base.items():
-            effect = None if name in CLOCK else effects.compare(compared, base, level, name)
-            parts = [(part, True) for part in effect.parts] if effect else []
-            if name not in CLOCK and not parts:  # no seed has both, or nobody has it
-                ends = {(of[p], setting_of[p]): p for p in merged.order}
-                alone = (
-                    Paired.unpaired(json.dumps([s]), values[ends[base, s]], values[ends[level, s]])
-                    for s in words
-                    if (base, s) in ends and (level, s) in ends
-                )
-                parts = [(part, False) for part in alone if part is not None]
-            for part, paired in parts:
-                setting = words[json.loads(part.rest)[0]]
-                low, high = part.difference - part.half, part.difference + part.half
-                numbers = (part.base, part.value, part.n, part.difference, low, high)
-                rows.append((setting, level, name, *numbers, part.verdict, paired))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+def _matched(one: _Side, other: _Side) -> tuple[list[str], list[Pair]]:
+    """The keys in which they differ throughout, and the settings that are alike in all others."""
+    values = {}  # by key: those of both
+    for key in sorted({key for side in (one, other) for of in side.values.values() for key in of}):
+        mine, its = values[key] = one.texts(key), other.texts(key)
+        for side, texts in ((one, mine), (other, its)):
+            if not side.whole and texts == [NOT_SET]:  # unknown
+                del values[key]
+                if len(mine) + len(its) > 2:
+                    raise CoverlayError(f"{side.name} keeps no runs, so that its {key} is unknown")
+                break
+    apart = [key for key, (mine, its) in values.items() if {*mine}.isdisjoint(its)]
+    same = [key for key in values if key not in apart]
+    at = defaultdict[tuple[str, ...], list[str]](list)
+    for point, of in other.values.items():
+        at[tuple(of.get(key, NOT_SET) for key in same)].append(point)
+    found = [(a, b) for a, of in one.values.items() for b in at[tuple(of.get(key, NOT_SET) for key in same)]]
+    swept = [key for key in apart if min(map(len, values[key])) > 1]
+    if swept or not found:
+        why = (f": {key} is {' or '.join(values[key][0])}, and {' or '.join(values[key][1])}" for key in swept[:1])
+        none = f"{one.name} and {other.name} have no setting in common{''.join(why)}"
+        raise CoverlayError(f"{none}; settings of one result are compared with by = KEY")
+    twins = {a for a, b in found if a == b}  # where points that are written differently have one meaning
+    return apart, [(_title(one, other, a, b, apart), a, b) for a, b in found if a == b or a not in twins]
 
 
-def _cells(row: Mapping[Any, Any]) -> list[str]:
-    """Metric, 9,048 → 7,187, −20.6 % ± 3.1; ~ before what may be chance."""
-    name = row["metric"]
-    part = Paired("", row["n"], row["a"], row["b"], row["high"] - row["difference"], False)
-    sign = "~ " * (row["verdict"] == CHANCE)
-    return [
-        short_title(name),
-        f"{sign}{with_unit(part.base, name)} → {with_unit(part.value, name)}",
-        change_text(part, name),
-    ]
+def _title(one: _Side, other: _Side, a: str, b: str, apart: Sequence[str]) -> str:
+    """What is true of both: subscriptions 60; and how they differ in what either sweeps: strategy covering → simple."""
+    best, point = max(((one, a), (other, b)), key=lambda of: len(of[0].runs))
+    words, keys = [], [key for key in apart if len(one.texts(key)) + len(other.texts(key)) > 2]
+    for factor in best.effects.factors:
+        if all(one.word(a, key) == other.word(b, key) for key in factor.keys):
+            words.append(factor.names[factor.of[point]])
+        else:
+            keys += [key for key in factor.keys if key not in keys and key in json.loads(point)]
+    keys = keys or [key for key in apart if key == STRATEGY and not words]
+    ends = [(key, one.word(a, key), other.word(b, key)) for key in keys]
+    words += [f"{said(key, mine, True)}{f' → {its}' * (its != mine)}" for key, mine, its in ends]
+    return ", ".join(words) or best.effects.title(point)
 
 
-# ── what else differs ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _settings(results: Mapping[str, Summary]) -> pd.DataFrame:
-    """Settings that all runs of a result share, versions and machines, where the results differ in them."""
-    found = {name: _facts(summary) for name, summary in results.items()}
-    keys = dict.fromkeys(key for of in found.values() for key in of)
-    rows = [
-        {"key": key, **{name: of.get(key, "–") for name, of in found.items()}}
-        for key in keys
-        if len({of.get(key, "–") for of in found.values()}) > 1
-    ]
-    return pd.DataFrame(rows, columns=["key", *found])
-
-
-def _facts(summary: Summary) -> dict[str, str]:
-    runs = summary.runs
-    seeds = sorted({int(seed) for seed in runs["seed"]})
-    found = {"seeds": ", ".join(map(str, seeds))}
-    found |= {
-        name: ", ".join(sorted({str(value) for value in runs[name]})) for name in ("engine", "machine") if name in runs
-    }
-    folder = next(iter(run_folders(summary.out)), None) if (summary.out / "runs").is_dir() else None
-    if folder is None:
-        return found  # only results were kept
-    run = open_run(folder)
-    swept = set(summary.swept)
-    flat = {key: value for key, value in _flat(run.parameters).items() if key not in swept}
-    versions = json.loads(run.record["versions"])
-    return found | {f"version of {name}": str(version) for name, version in versions.items()} | flat
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
-    for key, value in values.items():
-        found |= (
-            _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value_text(value)}
-        )
+def _changes(one: _Side, other: _Side, of: str, pairs: Sequence[Pair]) -> list[Change]:
+    """Each metric in each setting, over the seeds that both have, else over all."""
+    found = []
+    for setting, a, b in pairs:
+        for name in [name for name in CATALOGUE if name not in CLOCK]:
+            base, value = ends = one.effects.by_seed(name, a), other.effects.by_seed(name, b)
+            both = sorted(base.keys() & value.keys())
+            every = [np.array([*values.values()]) for values in ends]
+            part = Paired.of("", *(np.array([values[seed] for seed in both]) for values in ends))
+            part = part or Paired.unpaired("", *every)
+            if part is None and (base or value):
+                mine, its = (float(values.mean()) if len(values) else math.nan for values in every)
+                part = Paired("", 0, mine, its, math.nan, False)
+            if part is not None:
+                found.append(Change(setting, of, name, part, bool(both), len(base.keys() | value.keys())))
     return found
 
 
-def _first_differences(results: Mapping[str, Summary], keyed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The first run that has no equal, by trace hash and by metrics."""
-    rows: dict[str, dict[tuple[str, int], Any]] = {}
-    for name, summary in results.items():
-        setting_of = {point: setting for setting, point in keyed[name].items()}
-        runs = sorted(summary.runs.to_dict("records"), key=lambda row: row["seed"])
-        rows[name] = {(setting_of[row["point"]], row["seed"]): row for row in runs}
-    (base, ones), *others = rows.items()
-    found: dict[str, str] = {}
-    for name, its in others:
-        for setting, seed in dict.fromkeys([*ones, *its]):
-            a, b = ones.get((setting, seed)), its.get((setting, seed))
-            where = f"seed {seed}{f' of {setting}' if setting else ''}"
-            if a is None or b is None:
-                for what in ("traces", "metrics"):
-                    found.setdefault(what, f"{where} is only in {name if a is None else base}")
+def _runs(one: _Side, other: _Side, pairs: Sequence[Pair]) -> tuple[str, dict[str, str]]:
+    """How many are pairs; and the first run that has no equal, by trace hash and by metrics."""
+    found, both, equal = dict[str, str](), 0, 0
+    for setting, a, b in pairs:
+        ones, others = one.runs[a], other.runs[b]
+        for seed in sorted(ones.keys() | others.keys()):
+            where, x, y = f"seed {seed} of {setting}", ones.get(seed), others.get(seed)
+            if x is None or y is None:
+                alone = f"{where} is only in {other.name if x is None else one.name}"
+                found = {"traces": alone, "metrics": alone} | found
                 continue
-            hashes = a["trace_hash"], b["trace_hash"]
+            hashes = x["trace_hash"], y["trace_hash"]
+            both, equal = both + 1, equal + (hashes[0] == hashes[1])
             if hashes[0] != hashes[1]:
-                found.setdefault("traces", f"{where}: trace {hashes[0]} in {base}, {hashes[1]} in {name}")
-            for key in [name for name in CATALOGUE if name not in CLOCK]:
-                if a.get(key) != b.get(key) and not (pd.isna(a.get(key)) and pd.isna(b.get(key))):
-                    found.setdefault("metrics", f"{where}: {key} is {a.get(key)} in {base}, {b.get(key)} in {name}")
-    return found
+                found.setdefault("traces", f"{where}: trace {hashes[0]} in {one.name}, {hashes[1]} in {other.name}")
+            for name in [name for name in CATALOGUE if name not in CLOCK]:
+                if x.get(name) != y.get(name) and not (pd.isna(x.get(name)) and pd.isna(y.get(name))):
+                    numbers = f"{x.get(name)} in {one.name}, {y.get(name)} in {other.name}"
+                    found.setdefault("metrics", f"{where}: {name} is {numbers}")
+    return f"{count(both, 'pair')} of runs, {equal} with equal traces", found

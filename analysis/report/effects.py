@@ -217,6 +217,11 @@ class Effects:
             self._frames[metric] = {point: wide.loc[point].to_numpy(np.float64) for point in self.summary.order}
         return self._frames[metric]
 
+    def by_seed(self, metric: str, point: str) -> dict[int, float]:
+        """The known values of a setting."""
+        found = zip(self._seeds, self.values(metric)[point], strict=True)
+        return {seed: float(value) for seed, value in found if not math.isnan(value)}
+
     def compare(self, factor: Factor, base: str, level: str, metric: str) -> Effect | None:
         """None if no seed has both."""
         values, places = self.values(metric), self._places[id(factor)]

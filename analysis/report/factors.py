@@ -92,13 +92,6 @@ def factors_of(summary: Summary, apart: Sequence[str] = ()) -> list[Factor]:
     return routing_first
 
 
-def against_first(title: str, of: Mapping[str, str], names: Mapping[str, str]) -> Factor:
-    """A factor whose levels are all compared with the first: results that are compared, values of one key."""
-    levels = list(dict.fromkeys(of.values()))
-    others = levels[1:]
-    return Factor((title,), tuple(levels), names, dict.fromkeys(others, levels[0]), dict.fromkeys(others, 1.0), of)
-
-
 def _values(point: str) -> dict[str, Any]:
     return dict(json.loads(point))
 
