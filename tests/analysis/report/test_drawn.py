@@ -98,7 +98,7 @@ def test_names_have_rows_of_their_own_and_what_changes_nothing_is_no_part_of_a_n
     points: list[Any] = [
         (
             {"overlay.file": f"/{kind}.gml", "routing.strategy": name, "workload.width": width},
-            {"entries": 10.0 * entries},
+            {"entries": 11.0 * entries},
         )
         for entries, kind in enumerate(kinds, 1)
         for name in strategies
@@ -106,7 +106,8 @@ def test_names_have_rows_of_their_own_and_what_changes_nothing_is_no_part_of_a_n
     ]
     texts = of_chart(rendered(tmp_path, points), "answer-0")
     assert "an overlay with an uncommonly long name of many words" in texts, "whole, whatever the width"
-    assert [text for text in texts if "." in text] == ["11.5", "34.5"], "one dot, not one for each strategy and width"
+    dots = sorted(text for text in texts if text in {"11", "22", "33"})
+    assert dots == ["11", "22", "33"], ("one dot, not one for each strategy and width", texts)
     assert not any("wide" in text or "simple" in text for text in texts)
 
 
