@@ -89,6 +89,8 @@
       typeof value === "string" && Object.hasOwn(words, value) ? words[value] : value);
   const draw = async (id, spec, datasets, spoken) => {
     const before = views[id];
+    // Vega complains about a layer without rows: labels where nothing has one.
+    spec.layer = spec.layer.filter((layer) => layer.encoding.text?.field !== "label" || datasets.rows.some((r) => r.label));
     const made = await window.vegaEmbed($(id), { ...spec, datasets, config: config() }, {
       mode: "vega-lite", renderer: "svg", actions: false, tooltip: true,
     });
