@@ -7,5 +7,6 @@ study           where approximate covering pays; in words and tables, in picture
 table, numbers  the table that people read first; how numbers are written
 page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts; assets: its files
 shown_settings  which settings of a large sweep are shown; told: what the simulator adds to its traces
+rates           what a search for the highest rate says
 claims          verdicts on what documents claim; claims_page, claims_markdown: as a page, as tables
 """
