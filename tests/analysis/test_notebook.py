@@ -46,7 +46,7 @@ def test_names_that_are_not_there() -> None:
 
 
 def test_an_experiment_is_a_name_a_dict_or_a_plan(tmp_path: Path) -> None:
-    assert len(sim.load("demo", {"seeds": [1]}).runs) == 10
+    assert len(sim.load("demo", {"seeds": [1]}).runs) == 8
     plan = sim.load(TINY, {"overlay.brokers": 4, "sweep.routing.strategy": ["simple", "covering"]})
     assert {run.experiment.overlay.brokers for run in plan.runs} == {4}
     assert TINY["overlay"] == {"kind": "line", "brokers": 3}, "what was given is left alone"

@@ -351,9 +351,7 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     seen = visit(tmp_path, f"--window-size={width},900", visited.as_uri())
     assert seen["problems"] == []
     assert seen["ready"] == "yes"
-    assert (
-        seen["svgs"] == seen["charts"] == 7
-    )  # two of the answer, one that differs, searches, explorer, overlay, replay
+    assert seen["svgs"] == seen["charts"] == 6, "one of the answer, two that differ, explorer, overlay, replay"
     assert seen["theme"] != seen["other"]
     assert not seen["title"], "a hostile name was executed"
     assert seen["rows"] == 3

@@ -53,7 +53,7 @@ def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None
     points: list[Any] = [
         ({"arrivals.publish_rate": rate}, {**LOST, "latency_p99": 9.0, "event_load": rate / 3}) for rate in rates
     ]
-    told = Told(held=Held(40.0, (Rates("2,040 events/s are held.", "{}", 2040.0, 2100.0),)))
+    told = Told(held=Held(40.0, (Rates("2,040 events/s are held.", "{}", 2040.0, 2100.0, 2038.0, ()),), 1))
     found = answer(Effects(make(points)), told)
     assert [str(sentence) for sentence in found.sentences] == ["2,040 events/s are held."]
     assert [mark["y"] for picture in found.pictures for mark in picture["marks"]] == [40.0, 1.0]
