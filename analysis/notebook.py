@@ -26,8 +26,8 @@ import pandas as pd
 from analysis.report import shown_settings, summary
 from analysis.report.compare import Comparison, compare_by, compare_results
 from analysis.report.page import begin
-from analysis.report.study import PAYS, study
-from analysis.report.study_words import in_words
+from analysis.report.study import NOT_JUDGED, PAYS, study
+from analysis.report.study_words import in_words, not_judged
 from analysis.report.summary import Summary
 from analysis.report.table import answering
 from analysis.report.table import table as shown_table
@@ -87,7 +87,7 @@ def advice(results: Given) -> pd.DataFrame:
     """Which search for covers to use, per workload and place of the index: the verdicts of the study.
 
     `search` is the cheapest that pays, else the cheapest exact one; `kept` is its share of exact covering's saving,
-    `ratio` its cost as a multiple of exact search's.
+    `ratio` its cost as a multiple of exact search's. A place whose usual exact search was not run is not judged.
     """
     cases, metrics = study(_results(results)), ["check_time", "probes_per_check", "entries", "recall"]
     columns = ["title", "verdict", "search", "epsilon", "kept", "ratio", *metrics, "sentence"]
@@ -99,6 +99,9 @@ def advice(results: Given) -> pd.DataFrame:
             numbers = [best.epsilon, best.kept.value, best.ratio[verdict.place.title].value]
             found = [title, verdict.what, best.name, *numbers, *(best.values[name] for name in metrics)]
             rows.append([*found, str(in_words(case, verdict))])
+        for place in (one.place for one in case.unjudged):
+            title = f"{case.title}, {place.title}" if len(cases) > 1 else place.title
+            rows.append([title, NOT_JUDGED, *[None] * (len(columns) - 3), not_judged(place.said, place.lacking)])
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -46,7 +46,7 @@ LEAST = 5  # ways to approximate
 HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
 PAYS, MAYBE, CHEAPER, EXACT = "pays", "may pay", "is cheaper", "use exact"
-NOTHING = "hardly any covers"
+NOTHING, NOT_JUDGED = "hardly any covers", "not judged"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
 CALLED_BY = {"workload.kind", "workload.width", ATTRIBUTES, SIZE}
 

@@ -62,9 +62,12 @@ def _unjudged(cases: Sequence[Case]) -> list[Sentence]:
         where = and_all(list(dict.fromkeys(one.place.said for one in some)))
         many = len({one.held for one in some})
         of = f" in {many} of {len(cases)} workloads" if many < len(cases) else ""
-        text = f"Not judged {where}{of}, without an exact search that one would use there: add {what} to the sweep."
-        found.append(Sentence(text, tuple(some)))
+        found.append(Sentence(not_judged(f"{where}{of}", what), tuple(some)))
     return found
+
+
+def not_judged(where: str, what: str) -> str:
+    return f"Not judged {where}, without an exact search that one would use there: add {what} to the sweep."
 
 
 def meaning(thresholds: Thresholds) -> str:

@@ -55,7 +55,9 @@ def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None
     ]
     told = Told(held=Held(40.0, (Rates("2,040 events/s are held.", "{}", 2040.0, 2100.0, 2038.0, ()),), 1))
     found = answer(Effects(make(points)), told)
-    assert [str(sentence) for sentence in found.sentences] == ["2,040 events/s are held."]
+    assert str(found.sentences[0]) == "2,040 events/s are held."
+    assert str(found.sentences[1]).startswith("One seed decides, so no number here has an interval"), "and nothing else"
+    assert len(found.sentences) == 2
     assert [mark["y"] for picture in found.pictures for mark in picture["marks"]] == [40.0, 1.0]
     assert told.held is not None
     assert told.held.question.endswith("below 40 ms?")
