@@ -33,7 +33,8 @@ CLOSE = 1e-9  # relative: rounding of sums, no difference
 # Flooding sends no subscriptions and keeps no tables, and simple routing searches for no covers: zeros are no success.
 _OF_SEARCHES = {"probes_per_check", "check_time"}
 _OF_TABLES = {
-    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "subscribe_messages",
+    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "control_per_event",
+    "subscribe_messages",
     "messages_per_subscribe", "convergence_mean", "convergence_p95", *_OF_SEARCHES,
 }  # fmt: skip
 MORE_IS_BETTER = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}

@@ -126,7 +126,8 @@ def in_words(found: Sequence[Load], effects: Effects) -> list[Sentence]:
         Overloads(doing, tuple(load.point for load in full if load.while_(doing)), traced) for doing in _doings(full)
     ]
     return [
-        Sentence(f"While {claim.doing}, a broker is overloaded {_where(claim, effects)}.", (claim,)) for claim in claims
+        Sentence(f"While {claim.doing}, a broker is overloaded {_where(claim, full, effects)}.", (claim,))
+        for claim in claims
     ]
 
 
@@ -134,21 +135,26 @@ def _doings(some: Sequence[Load]) -> list[str]:
     return list(dict.fromkeys(stretch.doing for load in some for stretch in load.overloaded))
 
 
-def _where(claim: Overloads, effects: Effects) -> str:
-    """The settings if they are few; else the levels of factors with which one always or never is."""
-    among, full = len(claim.among), len(claim.points)
-    if full == among:
-        return f"in each of the {among} settings"
-    if full <= MOST_NAMES:
-        names = "; ".join(effects.title(point) for point in claim.points)
-        return f"in {full} of {among} settings: {names}"
-    words = []
-    for factor in effects.factors:
+def _where(claim: Overloads, full: Sequence[Load], effects: Effects) -> str:
+    """The settings and their brokers if they are few; else the levels of factors with which one always or never is."""
+    among, some = len(claim.among), [load for load in full if load.point in claim.points]
+    words = f"in {len(some)} of {among} settings" if len(some) < among else f"in each of the {among} settings"
+    if len(some) <= MOST_NAMES:
+        named = (f"{load.title} ({_names(load.while_(claim.doing))})" for load in some)
+        return f"{words}: {'; '.join(named)}"
+    where = []
+    for factor in effects.factors if len(some) < among else ():
         shares = {level: _share(claim, factor, level) for level in factor.levels}
         for share, word in ((1.0, "always"), (0.0, "never")):
             names = and_all([factor.names[level] for level in factor.levels if shares[level] == share])
-            words += [f"{word} with {with_factor(factor, names)}"] if names else []
-    return f"in {full} of {among} settings{': ' if words else ''}{'; '.join(words)}"
+            where += [f"{word} with {with_factor(factor, names)}"] if names else []
+    return f"{words}{': ' if where else ''}{'; '.join(where)}"
+
+
+def _names(stretches: Sequence[Stretch]) -> str:
+    names = [stretch.name for stretch in stretches]
+    more = len(names) - MOST_NAMES
+    return and_all(names) if more <= 0 else and_all([*names[:MOST_NAMES], f"{more} others"])
 
 
 def _share(claim: Overloads, factor: Factor, level: str) -> float:

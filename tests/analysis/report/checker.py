@@ -22,7 +22,8 @@ from broker.trace.schema import LOSSES, MUST_BE_ZERO
 T = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706}
 SEARCHES = {"probes_per_check", "check_time"}
 FLOODING_HAS_NO = {
-    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "subscribe_messages",
+    "entries", "entries_per_broker", "entries_max", "reduction", "pruned", "control_messages", "control_per_event",
+    "subscribe_messages",
     "messages_per_subscribe", "convergence_mean", "convergence_p95", *SEARCHES,
 }  # fmt: skip
 MORE = {"recall", "recall_first_hop", "reduction", "delivery_ratio", "event_rate_held", "topk_overlap"}

@@ -84,7 +84,7 @@ def test_whoever_is_overloaded_is_shown_though_its_setting_was_not_chosen() -> N
     shown, effects = swept([{0: [10.0, 1.0, 10.0, 1.0, 10.0]}, FULL, IDLE], points)
     assert [[stretch.name for stretch in load.overloaded] for load in shown] == [["broker 0"]]
     (said,) = in_words(shown, effects)
-    assert str(said) == "While events are published, a broker is overloaded in 1 of 3 settings: brokers 4."
+    assert str(said) == "While events are published, a broker is overloaded in 1 of 3 settings: brokers 4 (broker 0)."
     assert wrong([said], effects) == []
     assert in_words([], effects) == []
 
@@ -94,7 +94,11 @@ def test_whoever_is_overloaded_is_shown_though_its_setting_was_not_chosen() -> N
     [
         ("1x 1y 1z 2x 2y 2z", "in each of the 6 settings"),
         ("1x 1y 1z 2x 2y", "in 5 of 6 settings: always with overlay kind x and y; always with brokers 1"),
-        ("1x 1y 1z 2x", "in 4 of 6 settings: x, brokers 1; y, brokers 1; z, brokers 1; x, brokers 2"),
+        (
+            "1x 1y 1z 2x",
+            "in 4 of 6 settings: "
+            "x, brokers 1 (broker 0); y, brokers 1 (broker 0); z, brokers 1 (broker 0); x, brokers 2 (broker 0)",
+        ),
         ("1x 1y 2x 2y 1w 2w", "in 6 of 8 settings: always with overlay kind w, x and y; never with overlay kind z"),
     ],
 )
