@@ -337,7 +337,9 @@ def cost_text(row: Row, place: Place) -> str:
 
 
 def share_text(share: float) -> str:
-    return f"{100 * share:.3g} %" if share == share else UNKNOWN
+    if share != share:
+        return UNKNOWN
+    return f"{100 * share:.3g} %" if share < 9.995 else f"{100 * share:,.0f} %"
 
 
 def with_half(ratio: Paired) -> str:

@@ -127,7 +127,9 @@ def _many(found: Sequence[tuple[Verdict, Found]]) -> list[str]:
 
 
 def percent(mean: float, half: float = 0.0) -> str:
-    return f"{100 * mean:.3g} %" + (f" ± {100 * half:.1f}" if half >= 0.0005 else "")
+    return (f"{100 * mean:.3g} %" if mean < 9.995 else f"{100 * mean:,.0f} %") + (
+        f" ± {100 * half:.1f}" if half >= 0.0005 else ""
+    )
 
 
 def span(some: Iterable[tuple[float, float]]) -> str:
