@@ -293,7 +293,7 @@ def _half_text(part: Paired, unit: str) -> str:
     if not part.half > 0 or part.verdict == EQUAL or (unit != _POINTS and not part.base):
         return ""
     half = _half(part, unit)
-    return f" ± {number_text(half, '')}" if unit == _TIMES else f" ± {half:.1f}"
+    return f" ± {half:.2g}" if unit == _TIMES and half < 100 else f" ± {half:,.1f}"
 
 
 def _signed(number: float) -> str:
