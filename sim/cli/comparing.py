@@ -68,13 +68,15 @@ PAGE = """<!DOCTYPE html>
 def _write_page(found: Comparison, path: Path) -> None:
     from analysis.report.assets import asset
 
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in found.headers())
-    # Numbers stay in one line, the table scrolls.
-    rows = (
-        [*(f"<td>{escape(cell)}</td>" for cell in names), *(f'<td class="num">{escape(cell)}</td>' for cell in numbers)]
-        for names, numbers in ((row[:-2], row[-2:]) for row in found.rows())
-    )
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    headers = found.headers()
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in headers)
+
+    def cell(number: int, text: str) -> str:
+        """Numbers, the last two columns, stay in one line; on a phone a cell is a line with its column's name."""
+        kind = ' class="num"' if number >= len(headers) - 2 else ""
+        return f'<td{kind} data-name="{escape(headers[number])}">{escape(text)}</td>'
+
+    body = "".join(f"<tr>{''.join(cell(*one) for one in enumerate(row))}</tr>" for row in found.rows())
     notes = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
     names, look = escape(found.title), {"css": asset("report.css"), "theme": asset("theme.js")}
     path.write_text(PAGE.format(names=names, **look, notes=notes, head=head, body=body), encoding="utf-8")
