@@ -146,8 +146,8 @@ def _where(claim: Overloads, full: Sequence[Load], effects: Effects) -> str:
     for factor in effects.factors if len(some) < among else ():
         shares = {level: _share(claim, factor, level) for level in factor.levels}
         for share, word in ((1.0, "always"), (0.0, "never")):
-            names = and_all([factor.names[level] for level in factor.levels if shares[level] == share])
-            where += [f"{word} with {with_factor(factor, names)}"] if names else []
+            names = [factor.names[level] for level in factor.levels if shares[level] == share]
+            where += [f"{word} with {with_factor(factor, and_all(names))}"] if 0 < len(names) <= MOST_NAMES else []
     return f"{words}{': ' if where else ''}{'; '.join(where)}"
 
 

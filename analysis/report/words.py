@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.report.effects import (
     CHANCE,
+    CLOSE,
     DIFFERS,
     EQUAL,
     MORE_IS_BETTER,
@@ -289,8 +290,8 @@ def _half(part: Paired, unit: str) -> float:
 
 
 def _half_text(part: Paired, unit: str) -> str:
-    """Empty for one seed, a tie, or from 0."""
-    if not part.half > 0 or part.verdict == EQUAL or (unit != _POINTS and not part.base):
+    """Empty for one seed, a tie, a change that is the same with every seed, or from 0."""
+    if not part.half > CLOSE * abs(part.value) or part.verdict == EQUAL or (unit != _POINTS and not part.base):
         return ""
     half = _half(part, unit)
     return f" ± {half:.2g}" if unit == _TIMES and half < 100 else f" ± {half:,.1f}"
