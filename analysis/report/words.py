@@ -29,7 +29,8 @@ from analysis.report.factors import ONE, Factor
 from analysis.report.numbers import and_all, duration_text, number_text
 from analysis.spark.metrics import CATALOGUE
 
-MOST_COMPARISONS = 12  # of one factor; more are a table
+MOST_COMPARISONS = 12  # of the only factor; more are a table
+FEW_COMPARISONS = 5  # of one of several factors, where each is a range over the others
 MOST_NAMES = 4
 MOST_OTHERS = 2  # if more share the first place, those that do not are named
 TIMES = 3.0  # from here on a factor is easier to read than a percentage
@@ -42,6 +43,14 @@ class Span:
     metric: str
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class InTable:
+    """A factor with too many comparisons for a sentence each."""
+
+    factor: Factor
+    count: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,10 @@ def sentences(effects: Effects, metrics: Sequence[str]) -> list[Sentence]:
         compared = comparisons(factor)
         if factor.numbers:
             found.append(_from_to(effects, factor, metrics))
-        elif len(compared) <= MOST_COMPARISONS:
+        elif len(compared) > (MOST_COMPARISONS if len(effects.factors) == 1 else FEW_COMPARISONS):
+            table = f"the {len(compared)} comparisons are in the table of effects and in results/differences.csv"
+            found.append(Sentence(f"{_capital(factor.title)}: {table}.", (InTable(factor, len(compared)),)))
+        else:
             still = [metric for metric in metrics if len(compared) > 1 and _is_still(effects, factor, metric)]
             moved = [metric for metric in metrics if metric not in still]
             found += [_compared(effects, factor, base, level, moved) for base, level in compared]

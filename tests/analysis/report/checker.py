@@ -14,7 +14,7 @@ from analysis.report.effects import Best, Effect
 from analysis.report.load import Load, Overloads
 from analysis.report.numbers import number_text
 from analysis.report.truth import Judged
-from analysis.report.words import Missing, Sentence, Span, title, with_unit
+from analysis.report.words import InTable, Missing, Sentence, Span, title, with_unit
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
@@ -37,7 +37,7 @@ def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence], times: pd.Data
     table, busy = Runs(runs), Times(runs, times)
     checks: dict[type, Callable[[Any, str], Iterable[str]]] = {
         Effect: table.effect, Best: table.best, Span: table.span, Judged: table.judged,
-        Missing: table.missing, Load: busy.load, Overloads: busy.overloads,
+        Missing: table.missing, InTable: table.in_table, Load: busy.load, Overloads: busy.overloads,
     }  # fmt: skip
     found = []
     for sentence in sentences:
@@ -187,6 +187,10 @@ class Runs:
             yield f"nobody says that {lacking} has no {claim.metric}"
         if claim.levels and seeds_seen == {1} and "by one seed" not in text:
             yield "one seed makes nobody the best"
+
+    def in_table(self, claim: InTable, text: str) -> Iterable[str]:
+        if f"the {claim.count} comparisons" not in text or claim.count >= len(claim.factor.levels):
+            yield f"not {claim.count} comparisons"
 
     def missing(self, claim: Missing, text: str) -> Iterable[str]:
         """Of keys that vary independently, as many combinations as were not run."""

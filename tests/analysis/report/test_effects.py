@@ -24,7 +24,7 @@ from analysis.report.factors import factors_of
 from analysis.report.page import Begun, begin
 from analysis.report.summary import Summary
 from analysis.report.table import alike, answering, table
-from analysis.report.words import cards, comparisons, sentences
+from analysis.report.words import InTable, cards, comparisons, sentences
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from sim.experiment.shipped import shipped
@@ -203,6 +203,24 @@ def test_a_swept_epsilon_says_of_what_it_is_a_share() -> None:
     effects = Effects(summary_of(runs))
     assert table(effects, ["entries"]).headers[0] == "ε of the volume"
     assert str(sentences(effects, ["entries"])[0]).startswith("ε of the volume 0 → 0.1: routing-table entries")
+
+
+@pytest.mark.parametrize("sizes", [(10,), (10, 20)])
+def test_many_comparisons_of_one_of_several_factors_are_a_table(sizes: tuple[int, ...]) -> None:
+    runs = {
+        (point(overlay__kind=kind, overlay__brokers=size), seed): {"entries": ord(kind) * size + seed}
+        for kind in "abcdefgh"
+        for size in sizes
+        for seed in (1, 2)
+    }
+    summary = summary_of(runs)
+    found = sentences(Effects(summary), ["entries"])
+    assert complaints(summary.runs, found) == []
+    said = [str(sentence) for sentence in found]
+    table = "Overlay kind: the 7 comparisons are in the table of effects and in results/differences.csv."
+    assert (table in said) == (len(sizes) > 1)
+    assert sum(" against a" in sentence for sentence in said) == (0 if len(sizes) > 1 else 7)
+    assert any(sentence.startswith("Fewest routing-table entries: a (") for sentence in said)
 
 
 def test_a_file_is_called_by_its_name_without_folders_unless_two_share_it() -> None:
@@ -531,6 +549,8 @@ def test_every_sentence_of_a_shipped_experiment_is_in_its_results(name: str, tmp
     begun = begin(sim.run(name, small, out=tmp_path, jobs=1, progress=False))
     assert from_files(begun) == []
     for factor in begun.effects.factors:
+        if any(isinstance(claim, InTable) and claim.factor is factor for s in begun.sentences for claim in s.of):
+            continue
         claims = [claim for sentence in begun.answer.sentences for claim in sentence.of]
         told = {claim.metric for claim in claims if isinstance(claim, Effect | Best) and claim.factor is factor}
         ends = comparisons(factor)
