@@ -37,7 +37,7 @@ def complaints(runs: pd.DataFrame, sentences: Iterable[Sentence], times: pd.Data
     table, busy = Runs(runs), Times(runs, times)
     checks: dict[type, Callable[[Any, str], Iterable[str]]] = {
         Effect: table.effect, Best: table.best, Span: table.span, Judged: table.judged,
-        Missing: table.missing, InTable: table.in_table, Load: busy.load, Overloads: busy.overloads,
+        Missing: table.missing, InTable: table.in_table, Load: busy.load, Overloads: busy.where_overloaded,
     }  # fmt: skip
     found = []
     for sentence in sentences:
@@ -245,7 +245,7 @@ class Times:
             expected += [f"for {number_text(wait, 'ms')} ms", f"{first.name} is overloaded while {doing}"]
             yield from (f"not {words}" for words in expected if words not in text)
 
-    def overloads(self, claim: Overloads, text: str) -> Iterable[str]:
+    def where_overloaded(self, claim: Overloads, text: str) -> Iterable[str]:
         events = claim.doing == "events are published"
         full = {
             point

@@ -91,10 +91,10 @@ def _problems(rows: list[dict[Any, Any]], sentence: Sentence, page: float) -> It
 def _one(claim: Verdict, mine: Found) -> list[str]:
     if mine.what == "hardly any covers":
         return ["hardly anything is covered"]
-    cost = each(mine.ratio)
     words = [_amount(mine.cost, claim), "use exact search" if mine.what == "use exact" else "cost of exact search"]
     if not mine.best:
         return [*words, "no approximation keeps at least 95 %"]
+    cost = each(mine.ratio)
     rows = claim.best.rows if claim.best else ()
     who = (" ≈ " if mine.chance else " = ").join(row.name.replace(", ε", " at ε") for row in rows[:3])
     who += f" and {len(rows) - 3} more" if len(rows) > 3 else ""

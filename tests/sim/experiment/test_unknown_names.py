@@ -136,7 +136,6 @@ def test_the_whole_path_tells_the_same_of_both(tmp_path, spark):
 def words(summary: Summary) -> list[str]:
     from analysis.report.page import begin
     from analysis.report.table import answering, table
-    from analysis.report.truth import about_truth
     from analysis.report.words import cards
 
     begun = begin(summary)
@@ -145,4 +144,4 @@ def words(summary: Summary) -> list[str]:
     points = [json.dumps(json.loads(point)) for point in summary.order]
     figures = [f"{card['figure']} {card['text']}" for card in cards(effects, metrics)]
     rows = map(str, table(effects, answering(effects, metrics)).rows)
-    return [*titles, *points, *map(str, begun.answer.sentences), about_truth(summary), *figures, *rows]
+    return [*titles, *points, *map(str, begun.sentences), *figures, *rows]

@@ -59,6 +59,8 @@ def test_a_study_has_its_bounds_and_prices_whoever_ran_it(tmp_path: Path) -> Non
 def test_shares_of_brokers_are_of_all_that_was_lost_not_of_what_those_named_lost():
     many = tuple((f"b{i}", 10) for i in range(MOST_BROKERS))  # of a network in which 20 brokers lost as much each
     loss = Loss("r", ((0.0, 500, 200),), many, ())
-    assert loss.where() == "of which clients of b0 5.0 %, b1 5.0 % and b2 5.0 %"
-    assert Loss("r", ((0.0, 5, 5),), (("b1", 5),), ()).where() == "of which clients of b1 100.0 %"
-    assert Loss("r", ((0.0, 5, 0),), (), ()).where() == ""
+    assert loss.in_words() == "200 deliveries lost, of which clients of b0 5.0 %, b1 5.0 % and b2 5.0 %."
+    assert (
+        Loss("r", ((0.0, 5, 5),), (("b1", 5),), ()).in_words() == "5 deliveries lost, of which clients of b1 100.0 %."
+    )
+    assert Loss("r", ((0.0, 5, 0),), (), ()).in_words() == "0 deliveries lost."

@@ -101,7 +101,7 @@ def test_the_number_of_an_advertisement_is_not_that_of_a_subscription(tmp_path):
     assert "leaf ✗ far: lost: the link to far was down" in told(out, 0, event=1)
     keep(load(str(out / EXPERIMENT)), out, SweepResult())
     (loss,) = read_told(out).losses
-    assert loss.where() == "of which clients of far 100.0 %"
+    assert loss.in_words().endswith("lost, of which clients of far 100.0 %.")
 
 
 def test_an_event_that_its_broker_did_not_take_in_was_published_all_the_same(tmp_path):
