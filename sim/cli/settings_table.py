@@ -91,7 +91,7 @@ def _print(shown: Any, names: int, columns: Sequence[int], limit: int) -> None:
     if sum(widths[column] + GAP for column in range(names)) + numbers > limit:
         widths |= _shared({column: widths[column] for column in columns[:names]}, limit - numbers - GAP * names)
     # With a width of its own rich does not make columns narrower to fit the terminal, which would cut numbers.
-    width = sum(widths.values()) + GAP * len(widths)
+    width = sum(widths.values()) + GAP * (len(widths) - 1)
     printed = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0), width=width)
     for column in columns:
         printed.add_column(
