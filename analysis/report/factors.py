@@ -136,12 +136,7 @@ def _factor(summary: Summary, keys: tuple[str, ...], points: Mapping[str, Mappin
     choices = {level: {key: of.get(key) for key in keys} for level, of in in_force.items()}
     if all(len(json.loads(level)) == 1 for level in levels) and len(keys) == 1:
         levels.sort(key=lambda level: _order(json.loads(level)[keys[0]]))
-    others = {
-        level: {
-            json.dumps({key: value for key, value in points[point].items() if key not in keys}) for point in at[level]
-        }
-        for level in levels
-    }
+    others = {level: {_without(keys, points[point]) for point in at[level]} for level in levels}
     base, apart = _compared(levels, labels, choices, others)
     names = _distinct({level: _name(level, labels[level], keys) for level in levels})
     shares = {str(of["epsilon_of"]) for of in labels.values() if of["epsilon_of"]}

@@ -60,7 +60,7 @@ class Load:
 
     @property
     def sentence(self) -> str:
-        """By what was going on: the broker that is busiest at its worst, and all others."""
+        """By what was going on: the overloaded broker with the longest queue, and all others."""
         if not self.overloaded:
             busy = number_text(self.busy, "share")
             return f"no broker is overloaded; the busiest is {self.busiest}: busy {busy} of the time at its worst."
