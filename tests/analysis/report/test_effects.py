@@ -24,7 +24,7 @@ from analysis.report.factors import factors_of
 from analysis.report.page import Begun, begin
 from analysis.report.summary import Summary
 from analysis.report.table import alike, answering, table
-from analysis.report.words import InTable, cards, comparisons, sentences
+from analysis.report.words import InTable, Missing, cards, comparisons, sentences
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from sim.experiment.shipped import shipped
@@ -115,6 +115,9 @@ def test_no_sentence_contradicts_the_pairs(summary: Summary) -> None:
     assert complaints(summary.runs, said) == []
     for sentence in said:
         for claim in sentence.of:
+            if isinstance(claim, Missing):
+                every = math.prod(len(factor.levels) for factor in effects.factors)
+                assert claim.count == every - len(summary.order)
             if not isinstance(claim, Effect | Best):
                 continue
             others = {key for factor in effects.factors if factor is not claim.factor for key in factor.keys}
